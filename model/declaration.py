@@ -583,7 +583,10 @@ class Machine:
         dropped = set(_names(without))
         if strange := sorted(dropped - self.calls.keys()):
             raise DeclarationError(f"{name}: {self.name} has no call {strange[0]!r} to drop")
-        if unknown := [*fix.keys() - self.facts.keys(), *({it for it in fix.values() if it} - self.facts.keys())]:
+        if unknown := [
+            *fix.keys() - self.facts.keys(),
+            *({value for value in fix.values() if value} - self.facts.keys()),
+        ]:
             raise DeclarationError(f"{name}: {self.name} has no fact {unknown[0]!r} to fix")
         never = {fact for fact, value in fix.items() if value is False}
         mine = (row for row in self.rows if row.call not in dropped and (not row.only or name in row.only))
@@ -674,7 +677,7 @@ class _Kinds:
         if isinstance(given, str):
             raise DeclarationError(f"{self._name}: {given!r} is a text, not a list of words")
         used = self.names(of)
-        listed: list[Any] = [kind(it) if isinstance(it, str) else it for it in given]
+        listed: list[Any] = [kind(word) if isinstance(word, str) else word for word in given]
         if not listed:
             return MappingProxyType({word: kind(word) for word in used})
         found: dict[str, WordT] = {}

@@ -86,8 +86,13 @@ class MachineDiff(NamedTuple):
             "heads": {"only_in_first": list(self.heads[0]), "only_in_second": list(self.heads[1])},
             "compared_cells": self.compared,
             "cells": [
-                {"call": str(it.call), "heads": it.heads, "does": it.does, "sequence": list(map(str, it.sequence))}
-                for it in self.cells
+                {
+                    "call": str(cell.call),
+                    "heads": cell.heads,
+                    "does": cell.does,
+                    "sequence": list(map(str, cell.sequence)),
+                }
+                for cell in self.cells
             ],
         }
 
@@ -156,20 +161,22 @@ class _Words:
         self.machines: tuple[Machine, Machine] = (one, other)
         self._sides = {side: side if side in other.sides else _at(other.sides, k) for k, side in enumerate(one.sides)}
         self._sides[""] = ""
-        self._bare = {it.name for machine in self.machines for it in machine.actions.values() if not it.does}
-        self._flags = {it.name for it in one.flags} & {it.name for it in other.flags}
+        self._bare = {
+            action.name for machine in self.machines for action in machine.actions.values() if not action.does
+        }
+        self._flags = {flag.name for flag in one.flags} & {flag.name for flag in other.flags}
         self.calls: dict[str, str] = {call: call for call in one.calls if call in other.calls}
-        rest = [[it for name, it in machine.calls.items() if name not in self.calls] for machine in self.machines]
+        rest = [[call for name, call in machine.calls.items() if name not in self.calls] for machine in self.machines]
         for call in rest[0]:
-            alike = [it for it in rest[1] if call.does and self._meaning(0, call) == self._meaning(1, it)]
-            twins = [it for it in rest[0] if self._meaning(0, it) == self._meaning(0, call)]
+            alike = [name for name in rest[1] if call.does and self._meaning(0, call) == self._meaning(1, name)]
+            twins = [name for name in rest[0] if self._meaning(0, name) == self._meaning(0, call)]
             if len(alike) == len(twins) == 1:
                 self.calls[call.name] = alike[0].name
         self.other_calls = (
-            tuple(it for it in one.calls if it not in self.calls),
-            tuple(it for it in other.calls if it not in self.calls.values()),
+            tuple(call for call in one.calls if call not in self.calls),
+            tuple(call for call in other.calls if call not in self.calls.values()),
         )
-        self._drawn = not all(any(it.fresh for it in machine.heads.values()) for machine in self.machines)
+        self._drawn = not all(any(head.fresh for head in machine.heads.values()) for machine in self.machines)
         known = [{self._says(number, head) for head in machine.heads} for number, machine in enumerate(self.machines)]
         here, there = (
             tuple(head for head in machine.heads if self._says(number, head) not in known[1 - number])
@@ -196,7 +203,7 @@ class _Words:
         if step.refusal:
             return "refused"
         actions = map(self.machines[number].actions.__getitem__, step.actions)
-        return tuple(self._meaning(number, it) for it in actions), self.stands(number, step.after)
+        return tuple(self._meaning(number, action) for action in actions), self.stands(number, step.after)
 
     def stands(self, number: int, state: State) -> object:
         """What the head of a state says, and the flags that both machines have."""

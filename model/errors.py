@@ -235,7 +235,7 @@ class CopyRefusedError(SyncedMemoryError, RuntimeError):
         parts = [f"{would}; the number of {unit} would be {count}, and this block allows {limit}"]
         if last is not None:
             parts.append(f"Before, {last.line} {_doing('copied', 'allocated', last)}")
-        parts += [_instead(it) for it in (copy, last) if it is not None and it.to_write][:1]
+        parts += [_instead(cause) for cause in (copy, last) if cause is not None and cause.to_write][:1]
         super().__init__(". ".join(parts))
         self.copy = copy
         self.unit = unit
@@ -422,7 +422,7 @@ class FileAccessError(FileFormatError, OSError):
 
 def listed(names: Iterable[object]) -> str:
     """Names in an error, in quotes where one has blanks or commas itself."""
-    return ", ".join(repr(it) if re.search(r"[\s,;]", it) else it for it in map(str, names)) or "none"
+    return ", ".join(repr(name) if re.search(r"[\s,;]", name) else name for name in map(str, names)) or "none"
 
 
 def shown(value: object) -> str:

@@ -225,7 +225,7 @@ def read_text(path: StoredPath, wanted: str) -> str:
     name = checked_path(path)
     try:
         # Do not block on a pipe that has no writer.
-        with open(path, "rb", opener=lambda it, flags: os.open(it, flags | os.O_NONBLOCK)) as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             os.set_blocking(file.fileno(), True)
             content = file.read(MOST_TEXT + 1)
     except (OSError, ValueError) as error:  # ValueError: a null character

@@ -153,7 +153,10 @@ class Effect(NamedTuple):
 
     def facts_after(self, facts: frozenset[str], settings: Mapping[str, str]) -> frozenset[str]:
         """The facts after the row, if these were true before; `settings` has the value of each setting."""
-        values = {fact: it if isinstance(it, bool) else it.holds(settings) for fact, it in self.changes.items()}
+        values = {
+            fact: change if isinstance(change, bool) else change.holds(settings)
+            for fact, change in self.changes.items()
+        }
         return facts.difference(values) | {fact for fact, value in values.items() if value}
 
 
@@ -347,7 +350,7 @@ class Stepper:
         """Two conditions that are spelt nearly alike, one of which nothing makes true; empty if there are none."""
         arguments = [call.takes for call in self.machine.calls.values() if call.takes]
         for fact in dict.fromkeys(chain.from_iterable(effect.row.guards for effect in effects)):
-            others = [it for it in (*self.machine.facts, *arguments) if _letters(it) != _letters(fact)]
+            others = [other for other in (*self.machine.facts, *arguments) if _letters(other) != _letters(fact)]
             near = get_close_matches(fact, others, 1, _ALIKE)
             if near and fact in self.free:
                 return f" ({fact!r} is not {near[0]!r}: is one misspelled?)"

@@ -43,9 +43,11 @@ def names_in(text: str, known: Iterable[str], first: str = "") -> list[str]:
 
 def identifier(text: str) -> str:
     """A name in code that is like a text: letters lose their accents, and signs alone are called as in Unicode."""
-    letters = [it for it in normalize("NFKD", text) if not combining(it)]
-    plain = "".join(it if it.isascii() else f"_u{ord(it):x}_" if it.isalnum() else "_" for it in letters)
+    letters = [letter for letter in normalize("NFKD", text) if not combining(letter)]
+    plain = "".join(
+        letter if letter.isascii() else f"_u{ord(letter):x}_" if letter.isalnum() else "_" for letter in letters
+    )
     if not any(map(str.isalnum, plain)):
-        plain = " ".join(unicode_name(it, "sign") for it in text).lower()
+        plain = " ".join(unicode_name(letter, "sign") for letter in text).lower()
     plain = re.sub(r"[\W_]+", "_", plain, flags=re.ASCII).strip("_")
     return plain if plain[:1].isalpha() else f"m_{plain}".rstrip("_")

@@ -122,7 +122,7 @@ class Space:
 
     def _named(self, head: str, facts: frozenset[str]) -> str:
         meanings = self._meanings.values()
-        known = frozenset(meaning[it] for meaning in meanings for it in ("pointer", "owned") if it in meaning)
+        known = frozenset(meaning[name] for meaning in meanings for name in ("pointer", "owned") if name in meaning)
         codes = "".join(_code(meaning, facts) for meaning in meanings) if known else ""
         others = "".join(f"+{fact}" for fact in self.machine.facts if fact in facts - known)
         return (self.machine.heads[head].letter or head) + (f":{codes}" if codes else "") + others
@@ -231,7 +231,9 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
         leading = [effect for effect in machine.effects if effect.row.dest == missing[0]]
         fired = [effect.identifier for effect in leading if effect.head in reached]
         text = f"{name}: cannot be reached: {missing[0]} ("
-        unset = dict.fromkeys(_unset(machine.machine, it) for effect in leading for it in effect.row.conditions)
+        unset = dict.fromkeys(
+            _unset(machine.machine, condition) for effect in leading for condition in effect.row.conditions
+        )
         why = shortened(f"{text}only these lead there, and never fire{''.join(unset)}: ", fired) if fired else ""
         otherwise = "only rows of heads that cannot be reached lead there" if leading else "no row leads there"
         raise DeclarationError(f"{why or f'{text}{otherwise}{_misspelled(machine.machine, missing[0])}'})")
@@ -246,7 +248,7 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
 
 def _misspelled(machine: Machine, head: str) -> str:
     """A row that names a head, and another head that is nearly spelled so; empty if there is none."""
-    near = get_close_matches(head, [it for it in machine.heads if it != head], 1)
+    near = get_close_matches(head, [name for name in machine.heads if name != head], 1)
     rows = [row.identifier(head) for row in machine.rows if head in row.source]
     if not near:
         return ""

@@ -201,7 +201,9 @@ def minimise(rows: Rows[StateT]) -> MinimalMachine[StateT]:
         for b, second in enumerate(representatives)
         if a != b
     }
-    after = tuple({e: block[state] for e, (_, state) in rows[it].items()} for it in representatives)
+    after = tuple(
+        {e: block[state] for e, (_, state) in rows[representative].items()} for representative in representatives
+    )
     return MinimalMachine(block, tuple(sequences[state] for state in representatives), after, pairs)
 
 

@@ -117,7 +117,7 @@ def suites_of(subject: Subject) -> dict[str, Callable[[], Iterator[Case]]]:
 def _run(subject: Subject, suite: SuiteRun, bench: Bench, cases: Callable[[], Iterator[Case]]) -> Violation | None:
     """Run a suite without the cases that are too large."""
     largest = subject.largest
-    fitting = (case for case in cases() if all(type(it.size) is not int or it.size <= largest for it in case))
+    fitting = (case for case in cases() if all(type(step.size) is not int or step.size <= largest for step in case))
     return suite.run_cases(fitting, partial(run_case, bench), partial(shortened, bench))
 
 

@@ -124,8 +124,8 @@ class LearnReport:
 
     def as_json(self) -> dict[str, Any]:
         """The report as data, without the picture."""
-        shown = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "picture"}
-        findings = [{"cell": cell, **it.as_json()} for cell, it in self.findings.items()]
+        shown = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "picture"}
+        findings = [{"cell": cell, **finding.as_json()} for cell, finding in self.findings.items()]
         return {**shown, "verdict": self.line, "passed": self.passed, "findings": findings}
 
 
@@ -218,7 +218,10 @@ class _Learner:
         shown = seen.at(self._subject.level)
         said = ["refused" if shown.refused else "done"]
         if shown.actions is not None:
-            ways = ((action_of(self.machine, it.does, it.side, it.source), bool(it.pinned)) for it in shown.actions)
+            ways = (
+                (action_of(self.machine, action.does, action.side, action.source), bool(action.pinned))
+                for action in shown.actions
+            )
             said.append(f"actions: {', '.join(name + _PINNED * pinned for name, pinned in ways) or 'none'}")
         if due.viewed and shown.view is not None:
             said.append(f"view: {_view(due.view, shown.view)}")
@@ -234,7 +237,9 @@ class _Learner:
     def find_cex(self, hypothesis: Any) -> Word | None:
         """The beginning of a word that a machine answers otherwise; None if there is none."""
         states = dict.fromkeys((hypothesis.initial_state, *hypothesis.states))
-        self.learned = {it: {e: (it.output_fun[e], it.transitions[e]) for e in self.inputs} for it in states}
+        self.learned = {
+            state: {e: (state.output_fun[e], state.transitions[e]) for e in self.inputs} for state in states
+        }
         if len(states) > (most := _TIMES * len(space(self.machine).steps)):
             raise _StoppedError(f"the port has more than {most} states, or no end of them")
         return next(filter(None, map(self._differing, self._words())), None)
@@ -245,7 +250,7 @@ class _Learner:
         yield from ((*way, entry) for way in access_sequences(self.machine).values() for entry in self.inputs)
         yield from chain(tour(self.machine), counter_sequences(self.machine))
         chance = random.Random(self._wanted.seed)  # noqa: S311 -- tests
-        lasting = [it for it in self.inputs if not it.ends]
+        lasting = [entry for entry in self.inputs if not entry.ends]
         yield from (tuple(chance.choices(lasting, k=_LONG)) for _ in range(-(-self._wanted.steps // _LONG)))
 
     def _differing(self, word: Word) -> Word | None:
@@ -266,27 +271,27 @@ def _view(due: int | None, shown: bytes) -> str:
 
 def learn_subject(subject: Subject, wanted: LearnWanted, progress: Progress | None = None) -> LearnReport:
     """Learn the machine of the memories of a subject; see `learn`."""
-    aalpy, it, stopped = _aalpy(), _Learner(subject, wanted, progress), ""
+    aalpy, learner, stopped = _aalpy(), _Learner(subject, wanted, progress), ""
     try:
-        aalpy.run_KV([*it.inputs], it.cached, it, "mealy", cache_and_non_det_check=False, print_level=0)
+        aalpy.run_KV([*learner.inputs], learner.cached, learner, "mealy", cache_and_non_det_check=False, print_level=0)
     except _StoppedError as why:
         stopped = str(why)
     except SystemExit:  # AALpy's way to say it
-        *before, call = map(str, it.cached.cache.inputs)
+        *before, call = map(str, learner.cached.cache.inputs)
         stopped = f"{call} is answered in two ways after {', '.join(before) or 'nothing'}"
-    found = ((cell, wrong) for cell, wrong in it.judged.items() if wrong is not None)
+    found = ((cell, wrong) for cell, wrong in learner.judged.items() if wrong is not None)
     return LearnReport(
         subject.name,
-        it.machine.name,
+        learner.machine.name,
         subject.level,
-        states=len(it.learned),
-        right=0 if stopped else len(it.learned) + wanted.extra,
-        calls=it.calls,
-        cells=len(it.cells),
-        judged=len(it.judged.keys() & it.cells),
+        states=len(learner.learned),
+        right=0 if stopped else len(learner.learned) + wanted.extra,
+        calls=learner.calls,
+        cells=len(learner.cells),
+        judged=len(learner.judged.keys() & learner.cells),
         stopped=stopped,
-        findings=dict(sorted(found, key=lambda it: len(it[1].statements))),
-        picture="" if stopped else _picture(subject, it.learned, it.wrong),
+        findings=dict(sorted(found, key=lambda finding: len(finding[1].statements))),
+        picture="" if stopped else _picture(subject, learner.learned, learner.wrong),
     )
 
 
@@ -295,7 +300,7 @@ def _picture(subject: Subject, learned: Rows, wrong: set[tuple[str, Input]]) -> 
     machine, names, rows = subject.machine, {next(iter(learned)): subject.machine.initial.name}, dict[Row, None]()
     for number, (state, row) in enumerate(learned.items()):
         for entry, (said, after) in row.items():
-            about = dict(it.split(": ", 1) for it in said if ": " in it)
+            about = dict(part.split(": ", 1) for part in said if ": " in part)
             if said[:1] in (_GONE, (_DEAD,)):
                 continue
             if not entry.ends:
@@ -303,12 +308,12 @@ def _picture(subject: Subject, learned: Rows, wrong: set[tuple[str, Input]]) -> 
             if entry.call is None:
                 continue
             call = replace(entry.call, name="✗ " * ((names[state], entry) in wrong) + str(entry), takes="")
-            did = [it.removesuffix(_PINNED) for it in about.get("actions", "").split(", ")]
+            did = [action.removesuffix(_PINNED) for action in about.get("actions", "").split(", ")]
             refused = "and nothing happens" if said[0] == "refused" else ""
             dest = None if refused or entry.ends else names[after]
-            do = [it for it in did if it in machine.actions and not refused]
+            do = [action for action in did if action in machine.actions and not refused]
             rows[Row(call, names[state], dest, do=do, refused=refused)] = None
-    heads = (*machine.heads.values(), *dict.fromkeys(it for it in names.values() if it not in machine.heads))
+    heads = (*machine.heads.values(), *dict.fromkeys(name for name in names.values() if name not in machine.heads))
     title = f"Learned: {subject.name}; ✗ is not as {machine.name} declares it"
     known: dict[str, Any] = {"actions": machine.actions.values(), "settings": machine.settings.values()}
     shown = Machine(subject.name, rows, title=title, sides=machine.sides, heads=heads, **known)

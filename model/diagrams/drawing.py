@@ -387,7 +387,7 @@ def _covers(guards: list[dict[str, bool]]) -> bool:
     if len(asked) > _MOST_ASKED:
         return False
     cases = (dict(zip(asked, values, strict=True)) for values in product((True, False), repeat=len(asked)))
-    return all(any(it.items() <= case.items() for it in guards) for case in cases)
+    return all(any(guard.items() <= case.items() for guard in guards) for case in cases)
 
 
 def _is_null(machine: Machine, row: Row) -> bool:

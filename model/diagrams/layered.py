@@ -205,7 +205,7 @@ def _point(point: Point, *, turned: bool) -> Point:
 def _arrow(way: _Way, routes: _Routes, *, turned: bool) -> Arrow:
     """An arrow with its label, which is to the right of it, or above it in a drawing to the right."""
     sources, dest, lines, _ = way.edge
-    points, *joining = ([_point(it, turned=turned) for it in some] for some in routes.points(way))
+    points, *joining = ([_point(track, turned=turned) for track in some] for some in routes.points(way))
     label = way.label
     top = label.top + (_TURN if way.turns and label.row < way.items[0].row else 0)
     anchor = Anchor(top + 4, label.left, 0, 0) if turned else Anchor(label.x + 6, top, 0, 0)
@@ -259,7 +259,7 @@ def _merged(drawn: Drawing) -> list[_Edge]:
                 _LONG_NAMES, subsequent_indent="\N{NBSP}" * 2, break_long_words=False, break_on_hyphens=False
             )
             steps = tuple(text for line in named for text in fitted.wrap(line))
-        identifiers = tuple(it for line in of_all for it in line.identifiers)
+        identifiers = tuple(identifier for line in of_all for identifier in line.identifiers)
         sources = tuple(name for name in names if name != dest)
         line = Line(call, steps, kind, identifiers)
         merged.append(_Edge(sources, dest, (line if len(variants) > 1 else _wrapped(line),), from_nowhere=True))
@@ -287,7 +287,7 @@ def _joined(edges: list[_Edge], layers: Mapping[str, int]) -> list[_Edge]:
     for some in groups.values():
         apart = sorted(some, key=lambda edge: -abs(layers[edge.dest] - layers[edge.sources[0]]))
         lines = (
-            line._replace(identifiers=tuple(it for edge in some for it in edge.lines[k].identifiers))
+            line._replace(identifiers=tuple(identifier for edge in some for identifier in edge.lines[k].identifiers))
             for k, line in enumerate(some[0].lines)
         )
         sources = tuple(source for edge in apart for source in edge.sources)
@@ -313,7 +313,12 @@ def _layers(drawn: Drawing) -> dict[str, int]:
     _sift(order, after, passed)
     layers = dict.fromkeys(order, 1) | {first: 0}
     rest = _forwards(
-        {name: [it for it in after[name] if it not in layers] for name in after if name not in layers}, after
+        {
+            name: [neighbour for neighbour in after[name] if neighbour not in layers]
+            for name in after
+            if name not in layers
+        },
+        after,
     )
     for some in (order, rest):
         places = {name: k for k, name in enumerate(some)}
@@ -351,7 +356,7 @@ def _forwards(after: Mapping[str, list[str]], starts: Iterable[str]) -> list[str
         path = [(start, iter(after[start]))]
         while path:
             name, dests = path[-1]
-            dest = next((it for it in dests if it not in seen), None)
+            dest = next((end for end in dests if end not in seen), None)
             if dest is None:
                 found.append(name)
                 path.pop()
@@ -373,7 +378,7 @@ def _passed(order: list[str], after: Mapping[str, list[str]]) -> dict[str, str]:
     while changed:
         changed = False
         for name in order[1:]:
-            last, *others = (it for it in before[name] if it in found)
+            last, *others = (neighbour for neighbour in before[name] if neighbour in found)
             for other in others:
                 while last != other:
                     if places[last] > places[other]:
@@ -391,18 +396,18 @@ def _sift(order: list[str], after: Mapping[str, list[str]], passed: Mapping[str,
 
     It stays below what is passed on every way to it.
     """
-    before: dict[str, set[str]] = {name: {it for it in order if name in after[it]} for name in order}
+    before: dict[str, set[str]] = {name: {row for row in order if name in after[row]} for name in order}
     better = True
     while better:
         better = False
         for name in order[1:]:
             here = order.index(name)
-            rest = [it for it in order if it != name]
+            rest = [row for row in order if row != name]
             # Where it is first, all arrows to it lead back but that of the first; each that it passes changes that.
-            changes = [int(it in after[name]) - int(it in before[name]) for it in rest[1:]]
+            changes = [int(row in after[name]) - int(row in before[name]) for row in rest[1:]]
             costs = [*accumulate(changes, initial=0)]
             low = rest.index(passed[name])
-            high = next((k for k, it in enumerate(rest) if passed.get(it) == name), len(rest))
+            high = next((k for k, row in enumerate(rest) if passed.get(row) == name), len(rest))
             best = min(costs[low:high])
             if best < costs[here - 1]:
                 place = costs.index(best, low) + 1
@@ -446,7 +451,7 @@ def _ways(
     starts, row = dict[int, int](), 0
     for layer, band in bands.items():
         starts[layer] = row
-        many = min(max(1, -(-sum(it.width + _GAP for it in band) // _WIDE)), _MOST_ROWS) if band else 1
+        many = min(max(1, -(-sum(box.width + _GAP for box in band) // _WIDE)), _MOST_ROWS) if band else 1
         for k, label in enumerate(band):
             label.row = row + 1 + k % many
         row += many + 1
@@ -536,7 +541,9 @@ def _sweep(rows: list[list[_Item]], *, down: bool) -> None:
     places: dict[_Item, float] = {}
     for row in rows if down else reversed(rows):
         here = {item: (k + 0.5) / len(row) for k, item in enumerate(row)}
-        wanted = {item: _mean([places[it] for it in item.beside if it in places], here[item]) for item in row}
+        wanted = {
+            item: _mean([places[beside] for beside in item.beside if beside in places], here[item]) for item in row
+        }
         row.sort(key=wanted.__getitem__)
         places = {item: (k + 0.5) / len(row) for k, item in enumerate(row)}
 
@@ -548,7 +555,7 @@ def _crossings(rows: list[list[_Item]]) -> int:
     for row in rows:
         passed: list[int] = []
         for item in row:
-            below = sorted(places[it] for it in item.beside if it.row > item.row)
+            below = sorted(places[beside] for beside in item.beside if beside.row > item.row)
             total += sum(len(passed) - bisect_right(passed, place) for place in below)
             for place in below:
                 insort(passed, place)
@@ -593,7 +600,7 @@ def _align(rows: list[list[_Item]], sweeps: int) -> None:
     right = max(row[-1].left + row[-1].width for row in rows)
     for sweep in range(2 * sweeps):
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            wanted = [_mean([float(it.x) for it in item.beside], float(item.x)) - item.lane for item in row]
+            wanted = [_mean([float(beside.x) for beside in item.beside], float(item.x)) - item.lane for item in row]
             widths = [item.width + _GAP for item in row]
             last = right + _GAP - sum(widths)
             for item, place in zip(row, _spread(wanted, widths, (MARGIN, last)), strict=True):
@@ -610,7 +617,7 @@ def _align(rows: list[list[_Item]], sweeps: int) -> None:
 def _straighten(row: list[_Item], towards: int, right: int) -> None:
     """Put each lane in line with where its arrow comes from, if there is room between its neighbours."""
     for k, item in enumerate(row):
-        from_there = [it for it in item.beside if it.row == item.row + towards]
+        from_there = [beside for beside in item.beside if beside.row == item.row + towards]
         if item.is_box or len(from_there) != 1:
             continue
         (other,) = from_there
@@ -700,7 +707,7 @@ class _Routes:
             for item in row:
                 item.top = top + (height - item.height) // 2 if item.is_box else top
             stretches = between[row[0].row]
-            tracks = _tracks([(it.number, ports[it.upper], ports[it.lower]) for it in stretches])
+            tracks = _tracks([(stretch.number, ports[stretch.upper], ports[stretch.lower]) for stretch in stretches])
             self.bottom: int = top + height
             self._spans[row[0].row] = (top, self.bottom)
             for (number, k, rises), legs in zip(stretches, tracks, strict=True):
@@ -808,24 +815,27 @@ class _Ports:
         parts = sorted(range(abs(far) + 1), key=lambda part: -abs(2 * part - abs(far)))
         away = sign * _JOG - far
         both = [*((sign * part, sign * part - far) for part in parts), (0, away), (-away, 0)]
-        alone = [it for part in range(-2 * _JOG, 2 * _JOG + 1) for it in ((part, 0), (0, part))]
+        alone = [shift for part in range(-2 * _JOG, 2 * _JOG + 1) for shift in ((part, 0), (0, part))]
         return any(self._move(start, one, end, other) for one, other in both) or any(
-            self._move(start[:1], one, end[:1], other) for one, other in sorted(alone, key=lambda it: abs(sum(it)))
+            self._move(start[:1], one, end[:1], other)
+            for one, other in sorted(alone, key=lambda shift: abs(sum(shift)))
         )
 
     def _move(self, some: list[_Item | _Port], far: int, others: list[_Item | _Port], as_far: int) -> bool:
         """Move lanes and ends at boxes, if there is room for it and fewer stretches move aside a little then."""
-        moved = [(it, far) for it in some if far] + [(it, as_far) for it in others if as_far]
-        if not all(self._has_room(it, far) for it, far in moved):
+        moved = [(track, far) for track in some if far] + [(track, as_far) for track in others if as_far]
+        if not all(self._has_room(track, far) for track, far in moved):
             return False
-        touched = {port[:2] for it, _ in moved for port in (self._ends[it] if isinstance(it, _Item) else [it])}
+        touched = {
+            port[:2] for track, _ in moved for port in (self._ends[track] if isinstance(track, _Item) else [track])
+        }
         before = self._jogs(touched)
         for sign in (1, -1):
-            for it, distance in moved:
-                if isinstance(it, _Item):
-                    it.left += sign * distance
+            for track, distance in moved:
+                if isinstance(track, _Item):
+                    track.left += sign * distance
                 else:
-                    self._at_boxes[it] += sign * distance
+                    self._at_boxes[track] += sign * distance
             if self._jogs(touched) < before:
                 return True
         return False
@@ -846,18 +856,18 @@ class _Ports:
                     waiting.append((number, k, 1 - at))
         return [*found]
 
-    def _has_room(self, it: _Item | _Port, far: int) -> bool:
+    def _has_room(self, place: _Item | _Port, far: int) -> bool:
         """Whether an item, or an end at a box, can be moved this far."""
-        if isinstance(it, _Item):
-            before, after = self._neighbours[it]
+        if isinstance(place, _Item):
+            before, after = self._neighbours[place]
             return (
-                (before is None or before.left + before.width + _space_after(before) <= it.left + far)
-                and (after is None or it.left + far + it.width + _space_after(it) <= after.left)
-                and it.left + far >= MARGIN
+                (before is None or before.left + before.width + _space_after(before) <= place.left + far)
+                and (after is None or place.left + far + place.width + _space_after(place) <= after.left)
+                and place.left + far >= MARGIN
             )
-        box = self._ways[it[0]].stretches[it[1]][it[2]]
-        others = (self._at_boxes[port] for port in self._edges[it] if port != it)
-        x = self._at_boxes[it] + far
+        box = self._ways[place[0]].stretches[place[1]][place[2]]
+        others = (self._at_boxes[port] for port in self._edges[place] if port != place)
+        x = self._at_boxes[place] + far
         return box.left + 8 <= x <= box.left + box.width - 8 and all(abs(x - other) >= _TRACK for other in others)
 
 
@@ -913,7 +923,7 @@ def _tracks(stretches: list[tuple[int, int, int]]) -> list[list[_Leg]]:
         ready = sorter.get_ready()
         for leg in sorted(ready, key=lambda leg: (abs(legs[leg][0] - legs[leg][1]), leg)):
             low, high = min(legs[leg]) - _TRACK, max(legs[leg]) + _TRACK
-            track = max((found[it] + 1 for it in above[leg]), default=0)
+            track = max((found[edge] + 1 for edge in above[leg]), default=0)
             while track < len(tracks) and any(low < other[1] and other[0] < high for other in tracks[track]):
                 track += 1
             tracks += [[] for _ in range(track + 1 - len(tracks))]

@@ -77,7 +77,10 @@ class Corner(Spelled, enum.Enum):
 
 def corners_of(machine: Machine) -> dict[str, Corner]:
     """The corners of heads; a head is missing if it has none, or if another has taken it."""
-    fresh = {frozenset(machine.sides[side] for side in it.value if side < len(machine.sides)): it for it in Corner}
+    fresh = {
+        frozenset(machine.sides[side] for side in corner.value if side < len(machine.sides)): corner
+        for corner in Corner
+    }
     found: dict[str, Corner] = {}
     for head in machine.heads.values():
         corner = fresh.get(frozenset(head.fresh))

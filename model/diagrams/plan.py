@@ -50,7 +50,7 @@ def _is_diamond(drawn: Drawing, detail: Detail) -> bool:
 @cache
 def _room_of_diamond() -> dict[tuple[str, str], int]:
     """How many calls the arrows between Caffe's heads have at most."""
-    edges = [edge for it in EDITIONS.values() for edge in drawing(it).edges]
+    edges = [edge for edition in EDITIONS.values() for edge in drawing(edition).edges]
     most: dict[tuple[str, str], int] = {}
     for edge in edges:
         most[edge.source, edge.dest] = max(most.get((edge.source, edge.dest), 0), len(edge.lines))

@@ -156,7 +156,7 @@ class _Reader:
         call = self._machine.calls[found[1]]
         conditions = self._conditions[call.name]
         stated: dict[str, bool] = {}
-        known = any_of([sign + it for it in conditions for sign in ("", "!")])
+        known = any_of([sign + condition for condition in conditions for sign in ("", "!")])
         for text in re.findall(rf"\s*({known + '|' if known else ''}[^,]+?)\s*(?:,|$)", found[2]) or [""]:
             fact = text.removeprefix("!") if text not in conditions else text
             if fact not in conditions:

@@ -79,7 +79,7 @@ def fill_blocks(text: str, source: str, find: Callable[[str], str] = str) -> str
                 )
             continue
         end = next((k for k in range(number, len(lines)) if lines[k].strip() == END), None)
-        if end is None or any(_MARK.fullmatch(it) for it in lines[number:end]):
+        if end is None or any(_MARK.fullmatch(line) for line in lines[number:end]):
             raise InvalidExportError(f"{source}, line {number}: this mark needs a line {END} after it")
         try:
             block = _block(mark["options"], find)
@@ -117,7 +117,7 @@ def _given(words: str) -> dict[str, str]:
     for option, value in zip(split[::2], [*split[1::2], None], strict=False):
         name = option.removeprefix("--")
         if name not in _OPTIONS or name == option:
-            raise InvalidExportError.unknown("option", option, [f"--{it}" for it in _OPTIONS])
+            raise InvalidExportError.unknown("option", option, [f"--{option}" for option in _OPTIONS])
         if value is None:
             raise InvalidExportError(f"{option} needs a value")
         given["machine" if name == "edition" else name] = value

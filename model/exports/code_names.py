@@ -110,7 +110,7 @@ def _kinds_apart(kinds: Mapping[str, Iterable[str]], reserved: frozenset[str] = 
 
 def _free_name(name: str, kind: str, taken: set[str]) -> str:
     tries = chain((name, f"{name}_{kind}"), (f"{name}_{kind}_{number}" for number in count(2)))
-    return next(it for it in tries if _is_free(it, taken))
+    return next(attempt for attempt in tries if _is_free(attempt, taken))
 
 
 def _is_free(name: str, taken: set[str]) -> bool:
@@ -155,27 +155,34 @@ def _with_names(machine: Machine, names: Names, numbered_as: Machine | None) -> 
         title=machine.title,
         about=machine.about,
         sides=several(machine.sides, sides),
-        heads=[replace(it, name=heads[it.name], fresh=several(it.fresh, sides)) for it in machine.heads.values()],
-        calls=[
-            replace(it, name=calls[it.name], takes=it.takes and facts[it.takes], **placed(it))
-            for it in machine.calls.values()
+        heads=[
+            replace(head, name=heads[head.name], fresh=several(head.fresh, sides)) for head in machine.heads.values()
         ],
-        facts=[replace(it, name=facts[it.name], side=side_of[it.side]) for it in machine.facts.values()],
+        calls=[
+            replace(call, name=calls[call.name], takes=call.takes and facts[call.takes], **placed(call))
+            for call in machine.calls.values()
+        ],
+        facts=[replace(fact, name=facts[fact.name], side=side_of[fact.side]) for fact in machine.facts.values()],
         actions=[
             replace(
-                it,
-                name=actions[it.name],
-                sets=several(it.sets, facts),
-                clears=several(it.clears, facts),
-                by_setting=tuple((facts[fact], settings[by], values[value]) for fact, by, value in it.by_setting),
-                **placed(it),
+                action,
+                name=actions[action.name],
+                sets=several(action.sets, facts),
+                clears=several(action.clears, facts),
+                by_setting=tuple((facts[fact], settings[by], values[value]) for fact, by, value in action.by_setting),
+                **placed(action),
             )
-            for it in machine.actions.values()
+            for action in machine.actions.values()
         ],
-        refusals=[replace(it, name=refusals[it.name]) for it in machine.refusals.values()],
+        refusals=[replace(refusal, name=refusals[refusal.name]) for refusal in machine.refusals.values()],
         settings=[
-            replace(it, name=settings[it.name], values=several(it.values, values), start=it.start and values[it.start])
-            for it in machine.settings.values()
+            replace(
+                setting,
+                name=settings[setting.name],
+                values=several(setting.values, values),
+                start=setting.start and values[setting.start],
+            )
+            for setting in machine.settings.values()
         ],
         cycles=[several(cycle, calls) for cycle in machine.cycles],
         cite=machine.cite,

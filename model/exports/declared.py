@@ -78,7 +78,7 @@ def object_in(place: str, name: str, kind: type[ObjectT]) -> ObjectT:
     except (Exception, SystemExit) as error:  # whatever the file raises
         raise DeclarationError(f"{place} cannot be run: {said(error)}".partition("\n")[0]) from error
     known = sorted(name for name, value in names.items() if isinstance(value, kind) and value not in EDITIONS.values())
-    if not name and len({id(names[it]) for it in known}) == 1:
+    if not name and len({id(names[name]) for name in known}) == 1:
         name = known[0]
     if not name:
         raise DeclarationError(

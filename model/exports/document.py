@@ -79,24 +79,27 @@ def _machine(machine: Machine) -> Json:
         "about": machine.about,
         "cite": machine.cite,
         "sides": list(machine.sides),
-        "heads": [{"name": it.name, "fresh": list(it.fresh), "letter": it.letter} for it in machine.heads.values()],
+        "heads": [
+            {"name": head.name, "fresh": list(head.fresh), "letter": head.letter} for head in machine.heads.values()
+        ],
         "settings": [
-            {"name": it.name, "values": list(it.values), "start": it.initial} for it in machine.settings.values()
+            {"name": setting.name, "values": list(setting.values), "start": setting.initial}
+            for setting in machine.settings.values()
         ],
         "facts": [
-            {"name": it.name, "means": it.means, "side": it.side or None, "flag": it.flag}
-            for it in machine.facts.values()
+            {"name": fact.name, "means": fact.means, "side": fact.side or None, "flag": fact.flag}
+            for fact in machine.facts.values()
         ],
         "calls": [_call(call) for call in machine.calls.values()],
         "actions": [_action(action) for action in machine.actions.values()],
         "refusals": [
-            {"name": it.name, "error": it.error, "needs": it.needs or None, "text": it.text}
-            for it in machine.refusals.values()
+            {"name": refusal.name, "error": refusal.error, "needs": refusal.needs or None, "text": refusal.text}
+            for refusal in machine.refusals.values()
         ],
         "cycles": [list(cycle) for cycle in machine.cycles],
         "inputs": [_input(entry) for entry in asked],
         "transitions": [_transition(machine, effect) for effect in stepper(machine).effects],
-        "configurations": [_configuration(machine, it, state) for it, state in first.items()],
+        "configurations": [_configuration(machine, place, state) for place, state in first.items()],
         "cells": [_cell(machine, move) for row in rows.values() for move in row.values()],
         "counts": {
             "configurations": len(rows),

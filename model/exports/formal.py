@@ -146,7 +146,7 @@ _DRAWN = ("", "prefetch", "wait")
 
 def _said(machine: Machine) -> Iterator[str]:
     """What is checked, and what is not; and what the caller decides, which is no variable."""
-    if decided := [*stepper(machine).free, *dict.fromkeys(it.takes for it in machine.calls.values() if it.takes)]:
+    if decided := [*stepper(machine).free, *dict.fromkeys(call.takes for call in machine.calls.values() if call.takes)]:
         yield f"The caller decides these with each call, so rows for both cases are taken: {', '.join(decided)}"
     if not machine.sides:
         yield "Nothing is checked, because no invariant follows from the words of this machine: add your own."
@@ -185,7 +185,7 @@ def _in_order(versions: dict[str, Version]) -> dict[str, Version]:
     while left := versions.keys() - found.keys():
         read = {versions[name].origin for name in left if versions[name].origin != name}
         # A row that copies a side and then adopts it, where nothing is fresh, has no order; it is a fault anyway.
-        found |= {name: it for name, it in versions.items() if name in (left - read or left)}
+        found |= {name: version for name, version in versions.items() if name in (left - read or left)}
     return found
 
 

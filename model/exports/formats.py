@@ -111,8 +111,8 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 def _endings() -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for ending, name in (
-        *((it.extension, name) for name, it in FORMATS.items()),
-        *((ending, name) for name, it in FORMATS.items() for ending in it.also),
+        *((kind.extension, name) for name, kind in FORMATS.items()),
+        *((ending, name) for name, kind in FORMATS.items() for ending in kind.also),
     ):
         found[f".{ending}"] = (*found.get(f".{ending}", ()), name)
     return MappingProxyType(found)
@@ -245,6 +245,6 @@ def _check_calls(format_: str, machine: Machine, calls: Collection[str], trace: 
 
 def _had(option: str, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is
     if not getattr(FORMATS[format_], option):
-        able = listed(name for name, it in FORMATS.items() if getattr(it, option))
+        able = listed(name for name, kind in FORMATS.items() if getattr(kind, option))
         raise InvalidExportError(f"the format {format_} cannot show {what}; these can (--format): {able}")
     return value

@@ -35,7 +35,11 @@ def dot(
 
 def dot_of(drawn: Drawing, direction: Direction = Direction.DOWN) -> str:
     """Any drawing in DOT; see `dot`."""
-    texts = [drawn.title, *(note.text for note in drawn.notes), *(it for it in drawn.abbreviations if it == BRACKETS)]
+    texts = [
+        drawn.title,
+        *(note.text for note in drawn.notes),
+        *(abbreviation for abbreviation in drawn.abbreviations if abbreviation == BRACKETS),
+    ]
     lines = ["digraph machine {", f"  label={_label(texts)};", "  node [shape=box, style=rounded];"]
     if direction is Direction.RIGHT:
         lines.append("  rankdir=LR;")

@@ -70,10 +70,14 @@ def mermaid_of(drawn: Drawing, direction: Direction = Direction.DOWN) -> str:
     lines += [f'    state "{_escaped(name)}" as {alias}' for name, alias in names.items() if name != alias]
     lines.append(f"    [*] --> {first}")
     lines += [
-        f"    {names[it.source]} --> {names[it.dest]} : {'<br/>'.join(map(_label, it.labels))}" for it in drawn.edges
+        f"    {names[edge.source]} --> {names[edge.dest]} : {'<br/>'.join(map(_label, edge.labels))}"
+        for edge in drawn.edges
     ]
     # Guards stand in square brackets here, as in UML, and need no words.
-    texts = [*(note.text for note in drawn.notes), *(it for it in drawn.abbreviations if it == BRACKETS)]
+    texts = [
+        *(note.text for note in drawn.notes),
+        *(abbreviation for abbreviation in drawn.abbreviations if abbreviation == BRACKETS),
+    ]
     if texts:
         lines += [f"    note right of {first}", *(f"        {_escaped(text)}" for text in texts), "    end note"]
     return "\n".join(lines) + "\n"
@@ -123,7 +127,7 @@ def _identifier(name: str, number: int) -> str:
 def _escaped(text: str) -> str:
     """A text whose letters mean nothing to Mermaid, which has numbers between # and ; for them."""
     meaning = r'[#;"<>&%{}\\`*$~^]|-->|__|(?<!\w)_|_(?!\w)|(?i:(?<=direction)|(?<=end)) +'
-    return re.sub(meaning, lambda found: "".join(f"#{ord(it)};" for it in found[0]), text)
+    return re.sub(meaning, lambda found: "".join(f"#{ord(character)};" for character in found[0]), text)
 
 
 def _label(text: str) -> str:

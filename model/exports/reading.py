@@ -102,33 +102,39 @@ def _machine(found: Json) -> Machine:
         about=_text(found["about"]),
         cite=_text(found["cite"]),
         sides=_names(found["sides"]),
-        heads=[Head(_text(it["name"]), _names(it["fresh"]), _text(it["letter"])) for it in found["heads"]],
-        settings=[Setting(_text(it["name"]), _names(it["values"]), _text(it["start"])) for it in found["settings"]],
-        facts=[Fact(_text(it["name"]), it["means"], _text(it["side"]), flag=bool(it["flag"])) for it in found["facts"]],
-        calls=[
-            Call(_text(it["name"]), it["does"], _text(it["side"]), _text(it["source"]), _text(it["takes"]))
-            for it in found["calls"]
+        heads=[Head(_text(head["name"]), _names(head["fresh"]), _text(head["letter"])) for head in found["heads"]],
+        settings=[
+            Setting(_text(setting["name"]), _names(setting["values"]), _text(setting["start"]))
+            for setting in found["settings"]
         ],
-        actions=[_action(it) for it in found["actions"]],
+        facts=[
+            Fact(_text(fact["name"]), fact["means"], _text(fact["side"]), flag=bool(fact["flag"]))
+            for fact in found["facts"]
+        ],
+        calls=[
+            Call(_text(call["name"]), call["does"], _text(call["side"]), _text(call["source"]), _text(call["takes"]))
+            for call in found["calls"]
+        ],
+        actions=[_action(action) for action in found["actions"]],
         refusals=[
-            Refusal(_text(it["name"]), _text(it["error"]), _text(it["needs"]), _text(it["text"]))
-            for it in found["refusals"]
+            Refusal(_text(refusal["name"]), _text(refusal["error"]), _text(refusal["needs"]), _text(refusal["text"]))
+            for refusal in found["refusals"]
         ],
         cycles=[_names(cycle) for cycle in found["cycles"]],
     )
 
 
-def _action(it: Json) -> Action:
+def _action(data: Json) -> Action:
     return Action(
-        _text(it["name"]),
-        it["does"],
-        _text(it["side"]),
-        _text(it["source"]),
-        queued=bool(it["queued"]),
-        sets=_names(it["sets"]),
-        clears=_names(it["clears"]),
-        by_setting=tuple((_text(by["fact"]), _text(by["setting"]), _text(by["value"])) for by in it["by_setting"]),
-        code=_text(it["code"]),
+        _text(data["name"]),
+        data["does"],
+        _text(data["side"]),
+        _text(data["source"]),
+        queued=bool(data["queued"]),
+        sets=_names(data["sets"]),
+        clears=_names(data["clears"]),
+        by_setting=tuple((_text(by["fact"]), _text(by["setting"]), _text(by["value"])) for by in data["by_setting"]),
+        code=_text(data["code"]),
     )
 
 

@@ -93,7 +93,9 @@ class Code(NamedTuple):
         for call in self.machine.calls.values():
             if call.takes:
                 calls.setdefault(call.takes, []).append(call.name)
-        given = [f"has_data says whether the caller gives {it} with {', '.join(some)}." for it, some in calls.items()]
+        given = [
+            f"has_data says whether the caller gives {call} with {', '.join(some)}." for call, some in calls.items()
+        ]
         bits = [
             f"The caller decides {name} with each call, and sets or clears the bit {prefix}{name.upper()} of facts."
             for name in stepper(self.machine).free
@@ -108,7 +110,10 @@ class Code(NamedTuple):
     def combinations(self) -> list[dict[str, str]]:
         """The settings with all their values."""
         settings = self.machine.settings
-        return [dict(zip(settings, it, strict=True)) for it in product(*(it.values for it in settings.values()))]
+        return [
+            dict(zip(settings, values, strict=True))
+            for values in product(*(setting.values for setting in settings.values()))
+        ]
 
     def kept(self, row: Effect) -> list[int]:
         """The facts that are true after a row if all were before, for each combination of settings."""
@@ -200,7 +205,7 @@ def templates() -> Environment:
 def _creole(text: str) -> str:
     """A text whose letters mean nothing to PlantUML."""
     letters = r"[^\w .,()/+!\[\]:\'=✗-]|__|--|//"
-    return re.sub(letters, lambda found: "".join(f"<U+{ord(it):04X}>" for it in found[0]), text)
+    return re.sub(letters, lambda found: "".join(f"<U+{ord(character):04X}>" for character in found[0]), text)
 
 
 def _comment(text: str) -> str:

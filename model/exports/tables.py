@@ -109,7 +109,7 @@ def _head_table(machine: Machine, calls: Collection[str], *, merged: bool) -> Te
 
 
 def _apart(machine: Machine, effects: tuple[Effect, ...]) -> tuple[CellLine, ...]:
-    return tuple(_line(machine, it, ", ".join(it.row.actions)) for it in effects)
+    return tuple(_line(machine, effect, ", ".join(effect.row.actions)) for effect in effects)
 
 
 def _line(machine: Machine, effect: Effect, steps: str) -> CellLine:
@@ -122,13 +122,13 @@ def _line(machine: Machine, effect: Effect, steps: str) -> CellLine:
 
 
 def _merged(machine: Machine, effects: tuple[Effect, ...]) -> tuple[CellLine, ...]:
-    acting = [it for it in effects if not it.row.refusal]
-    refused = [_line(machine, it, "") for it in effects if it.row.refusal]
-    dests = dict.fromkeys(it.dest for it in acting)
-    if len(dests) > 1 or (acting and is_conditional(machine, acting[0].head, [it.row for it in acting])):
-        done = [_line(machine, it, steps_of(machine, [it.row])) for it in acting]
+    acting = [effect for effect in effects if not effect.row.refusal]
+    refused = [_line(machine, effect, "") for effect in effects if effect.row.refusal]
+    dests = dict.fromkeys(move.dest for move in acting)
+    if len(dests) > 1 or (acting and is_conditional(machine, acting[0].head, [move.row for move in acting])):
+        done = [_line(machine, move, steps_of(machine, [move.row])) for move in acting]
     else:
-        steps = steps_of(machine, [it.row for it in acting])
+        steps = steps_of(machine, [move.row for move in acting])
         done = [_line(machine, acting[0], steps)._replace(guards=()) for _ in dests]
     return (*refused, *(line._replace(flags=()) for line in done))
 
@@ -158,7 +158,7 @@ def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
 
 def _columns(shown: list[Input]) -> Iterator[str]:
     """The inputs, each with the conditions that the caller decides, true or not."""
-    tested = {entry.call: entry.given for entry in sorted(shown, key=lambda it: len(it.given))}
+    tested = {entry.call: entry.given for entry in sorted(shown, key=lambda entry: len(entry.given))}
     for entry in shown:
         stated = (fact if fact in entry.given else f"!{fact}" for fact in tested[entry.call])
         yield str(replace(entry, given=tuple(stated)))

@@ -106,7 +106,9 @@ def _target(state: str) -> str:
 
 def _perform(action: Action) -> Json:
     sets = {fact: value for fact, value in action.changes.items() if isinstance(value, bool)}
-    by_setting = {fact: {it.setting: it.value} for fact, it in action.changes.items() if not isinstance(it, bool)}
+    by_setting = {
+        fact: {change.setting: change.value} for fact, change in action.changes.items() if not isinstance(change, bool)
+    }
     return {"type": "perform", "params": {"action": action.name, "sets": sets, "by_setting": by_setting}}
 
 

@@ -35,10 +35,10 @@ __all__ = [
 ]
 
 # Made once, because every copy needs two of them.
-SOURCES = {it: End("src", it.from_device, False, f"MemcpyKind.{it.name}") for it in MemcpyKind}
+SOURCES = {kind: End("src", kind.from_device, False, f"MemcpyKind.{kind.name}") for kind in MemcpyKind}
 """For each direction of a copy: where the source must be, and what errors say if it is not there."""
 
-TARGETS = {it: End("dest", it.to_device, True, f"MemcpyKind.{it.name}") for it in MemcpyKind}
+TARGETS = {kind: End("dest", kind.to_device, True, f"MemcpyKind.{kind.name}") for kind in MemcpyKind}
 """For each direction of a copy: where the destination must be."""
 
 

@@ -45,7 +45,7 @@ class Locks:
         if len(self._known) > self._most and self._sweeping.acquire(blocking=False):
             try:
                 known = len(self._known)
-                alive = [it for it in self._known[:known] if it() is not None]
+                alive = [reference for reference in self._known[:known] if reference() is not None]
                 self._known[:known] = alive  # what other threads have added meanwhile comes after these
                 self._most = 2 * len(alive) + self._SPARE
             finally:
@@ -54,7 +54,7 @@ class Locks:
     def hold(self) -> None:
         """Before a fork: take all locks; those that cannot be had stay with the threads that have them."""
         known = self._known[::-1]  # in one step, because another thread may forget locks meanwhile
-        wanted = [lock for it in known if (lock := it()) is not None]
+        wanted = [lock for reference in known if (lock := reference()) is not None]
         for _ in range(self._TRIES):
             missing = self._take(wanted, self._patience)
             if not missing:

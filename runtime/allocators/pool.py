@@ -180,7 +180,7 @@ class PoolAllocator(Adaptor):
             return
         block: PooledBlock = self._live.behind(ptr)
         if block.streams:
-            block.events, block.streams = block.events + [self._upstream.record(it) for it in block.streams], []
+            block.events, block.streams = block.events + [self._upstream.record(stream) for stream in block.streams], []
         idle, returned = self._idle, self._idle.returned
         if returned:
             self._settle()

@@ -450,7 +450,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
     def _end(self, end: Callable[[SyncedMemory], None]) -> None:
         """End each memory that is this blob's alone, and give up the others."""
         failure: SyncedMemoryError | None = None
-        own = [it.memory for it in (self._data, self._diff) if not it.shared]
+        own = [part.memory for part in (self._data, self._diff) if not part.shared]
         for memory in own if self._shape_memory is None else (*own, self._shape_memory):
             try:
                 end(memory)
@@ -688,7 +688,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
             If the result has to go into a blob, as in ``blob += 1``; or if NumPy cannot compute with the types.  No
             head has moved.
         """
-        if any(isinstance(it, Blob) for it in options.get("out") or ()):
+        if any(isinstance(target, Blob) for target in options.get("out") or ()):
             raise InvalidArgumentError("out", self, "blob.data or blob.diff, as in blob.data += 1: a blob has both")
         if method == "__call__" and function.signature is None and not options.keys() & {"out", "where"}:
             try:
@@ -696,8 +696,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
             except (TypeError, OverflowError) as error:
                 expected = f"numbers that NumPy can use in {function}"
                 raise InvalidArgumentError("operand", inputs[-1], expected) from error
-        blobs: list[Any] = [isinstance(it, Blob) for it in inputs]
-        taken = [it.cpu_data() if blob else it for it, blob in zip(inputs, blobs, strict=True)]
+        blobs: list[Any] = [isinstance(operand, Blob) for operand in inputs]
+        taken = [operand.cpu_data() if blob else operand for operand, blob in zip(inputs, blobs, strict=True)]
         return getattr(function, method)(*taken, **options)
 
     def __hash__(self) -> int:
@@ -842,7 +842,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         if other.count != self.count:
             raise InvalidShapeError(other.shape, f"a blob of {self.count} elements cannot share {other.count}")
         if other.device is not self._device:
-            here, there = (where_of(it.device) if it.device else "the host alone" for it in (self, other))
+            here, there = (where_of(blob.device) if blob.device else "the host alone" for blob in (self, other))
             another = "another " if here == there else ""
             raise InvalidArgumentError("other", other, f"a blob on {here}, as this one is, and not on {another}{there}")
         theirs: Elements = getattr(other, part)
@@ -1017,9 +1017,9 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
     def _fill(self, contents: BlobContents, *, cut: bool = False) -> None:
         """Take over contents that were read, on the host."""
         self._check_open("from_proto")
-        data, diff = (None if it is None else checked(it, self.dtype, cut=cut) for it in contents[1:])
+        data, diff = (None if content is None else checked(content, self.dtype, cut=cut) for content in contents[1:])
         fitted = self._fitted(contents.shape)
-        pairs = [(it, values) for it, values in zip(fitted, (data, diff), strict=True) if values is not None]
+        pairs = [(part, values) for part, values in zip(fitted, (data, diff), strict=True) if values is not None]
         for elements, _ in pairs:
             elements.mutable_cpu_data()  # this can fail, so it comes before any element is overwritten
         for elements, values in pairs:
@@ -1184,7 +1184,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         """A blob without a shape, made by the ``__init__`` of this class, which may be a derived one."""
         make: Any = cls
         # A derived class does not need parameters `pinned` and `checked` if nobody passes one.
-        given = {name: it for name, it in (("pinned", pinned), ("checked", checked)) if it is not None}
+        given = {name: value for name, value in (("pinned", pinned), ("checked", checked)) if value is not None}
         blob: Self = make(dtype=dtype, host=host, device=device, **given)
         return blob
 
@@ -1215,7 +1215,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
 
     def __copy__(self) -> Self:
         """A blob that shares both memories, as `share_data` and `share_diff` do."""
-        blob = self._like(self._shape, *(it.reshaped(it.shape) for it in (self._data, self._diff)))
+        blob = self._like(self._shape, *(part.reshaped(part.shape) for part in (self._data, self._diff)))
         for elements in (self._data, self._diff):
             elements.share()
         for name, value in self._added().items():
@@ -1227,7 +1227,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
 
         If blobs that share a memory are copied together, their copies share its copy.
         """
-        blob = self._like(self._shape, *(self._copied(it, memo) for it in (self._data, self._diff)))
+        blob = self._like(self._shape, *(self._copied(part, memo) for part in (self._data, self._diff)))
         memo[id(self)] = blob  # before its attributes are copied, because one of them may be the blob itself
         for name, value in self._added().items():
             setattr(blob, name, deepcopy(value, memo))
@@ -1244,7 +1244,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the elements on the host.  Sharing is lost, and so are bytes beyond the present shape."""
         fresh = [
-            None if it.memory.head is SyncedHead.UNINITIALIZED else it.cpu_data() for it in (self._data, self._diff)
+            None if part.memory.head is SyncedHead.UNINITIALIZED else part.cpu_data()
+            for part in (self._data, self._diff)
         ]
         made = type(self), self._shape, self.dtype, self._device is not None, *fresh
         return _unpickled, made, (None, self._added())  # the form in which pickle stores the state of slots

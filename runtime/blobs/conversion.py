@@ -177,7 +177,7 @@ def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: boo
     least, most = _range_of(dtype)
     given, row = array.reshape(-1), real.reshape(-1)
     for start in range(0, row.size, _BLOCK):
-        shown, piece = (it[start : start + _BLOCK] for it in (given, row))
+        shown, piece = (array[start : start + _BLOCK] for array in (given, row))
         wide = piece.astype(_EXACT) if piece.dtype.itemsize < _EXACT.itemsize else piece
         with np.errstate(all="ignore"):
             whole = np.trunc(wide)

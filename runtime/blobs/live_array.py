@@ -88,12 +88,12 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
             operation: Any = ufunc
             operation(*map(_plain, inputs), out=_target(self))
             return self
-        taken = [_plain(it) for it in inputs]
+        taken = [_plain(operand) for operand in inputs]
         operation = getattr(ufunc, method)
         written = inputs[:1] if method == "at" else out or ()
-        if any(isinstance(it, LiveArray) for it in written):
-            for it in inputs:
-                check_unmasked(it)
+        if any(isinstance(index, LiveArray) for index in written):
+            for operand in inputs:
+                check_unmasked(operand)
         if method == "at":
             target, indices, *others = taken
             with np.errstate(all="ignore"):
@@ -117,11 +117,11 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         if len(options) != 1 or options["out"][0] is not self:
             return False
         dtype, shape = self.dtype, self.shape
-        for it in inputs:
-            if type(it) is np.ndarray or type(it) is LiveArray:
-                if it.dtype != dtype or it.shape != shape:
+        for operand in inputs:
+            if type(operand) is np.ndarray or type(operand) is LiveArray:
+                if operand.dtype != dtype or operand.shape != shape:
                     return False
-            elif not _is_usual(it, dtype):
+            elif not _is_usual(operand, dtype):
                 return False
         return dtype in _USUAL
 
@@ -269,7 +269,7 @@ def _rehearse(operation: Any, inputs: list[Any], options: dict[str, Any]) -> Non
     for target in targets:
         if target.shape != shape:
             raise InvalidShapeError(shape, f"results of this shape do not fit into {target.shape}")
-    out = tuple(None if it is None else np.empty(0, it.dtype) for it in options["out"])
+    out = tuple(None if target is None else np.empty(0, target.dtype) for target in options["out"])
     rehearse(operation, *inputs, **options | {"out": out})
 
 
@@ -282,14 +282,14 @@ def _shape_of(operand: Any) -> tuple[int, ...]:
 def _rehearse_on_copies(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
     """Try an operation of another kind, such as a sum along an axis, with copies of the arrays that it writes."""
     _checked_targets(options)
-    out = tuple(None if it is None else np.array(it) for it in options["out"])
+    out = tuple(None if target is None else np.array(target) for target in options["out"])
     with np.errstate(all="ignore"):
         operation(*inputs, **options | {"out": out})
 
 
 def _checked_targets(options: dict[str, Any]) -> list[Any]:
     """The arrays that an operation writes, after a check that it may."""
-    targets = [it for it in options["out"] if it is not None]
+    targets = [target for target in options["out"] if target is not None]
     for target in targets:
         if isinstance(target, LiveArray):
             target.check_writeable()

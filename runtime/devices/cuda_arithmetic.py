@@ -254,7 +254,7 @@ class CUDAArithmetic(Arithmetic):
             "ARRAYS": len(arrays),
             "VALUE(x, y)": f"({value})",
         }
-        defined = "".join(f"#define {it} {text}\n" for it, text in given.items())
+        defined = "".join(f"#define {value} {text}\n" for value, text in given.items())
         types = f"typedef {kind.storage} Stored;\ntypedef {kind.compute} Computed;\n"
         # The function on the current device, which costs less to call than what finds it for any device.
         return self._cupy.RawKernel(defined + types + _PREAMBLE + body.replace("KERNEL", title), title).kernel

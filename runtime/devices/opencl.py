@@ -177,8 +177,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self, src: Any, dest: Any, size: int, kind: MemcpyKind, queue: Any, *, wait: bool
     ) -> None:
         if kind is MemcpyKind.CPU2CPU:
-            for it in (self.current_stream(), queue):  # a host copy cannot be queued, so it waits for the queues
-                it.finish()
+            for other in (self.current_stream(), queue):  # a host copy cannot be queued, so it waits for the queues
+                other.finish()
             np.copyto(dest[:size], src[:size])
             return
         after = self._earlier(queue)
@@ -233,8 +233,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         OpenCL cannot wait for a device, and PyOpenCL has no list of its queues.
         """
         busy = [event.command_queue for event in list(self._queued.values())]
-        for it in (queue, self.current_stream(), self.queue, *busy):
-            it.finish()
+        for other in (queue, self.current_stream(), self.queue, *busy):
+            other.finish()
 
     def _check_end(self, ptr: Any, end: End) -> None:
         if ptr is None or not end.on_device:

@@ -102,7 +102,7 @@ def _after_work(exporter: Exporter) -> Callable[[int], None] | None:
             exporter.wait_for_device(address)
             return
         given_on = cupy.cuda.get_current_stream(exporter.ordinal)
-        events = [device.record(stream) for stream in {it.ptr: it for it in (taken_on, given_on)}.values()]
+        events = [device.record(stream) for stream in {stream.ptr: stream for stream in (taken_on, given_on)}.values()]
         hold = getattr(device, "hold", None)
         for event in events:
             if hold is None:

@@ -307,7 +307,7 @@ class Buffer:
         outer._alone("copy_from", inner._alone, "copy_from", *work)  # noqa: SLF001 -- of this class
 
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
-        down, up = (it.allocator is not None and not is_host(it.allocator) for it in (source, self))
+        down, up = (buffer.allocator is not None and not is_host(buffer.allocator) for buffer in (source, self))
         there: Any = self.allocator if up else source.allocator if down else cpu_allocator()
         if size == 0 or source is self:  # a device may refuse a copy whose ends overlap
             with reporting("copy_from", there):
@@ -335,7 +335,7 @@ class Buffer:
             there.check_stream(stream)
             flight = Flight(there, stream, (_ptr_of(source), _ptr_of(self)))
             for flights in (self._held.flights, source._held.flights):
-                flights[:] = [*(it for it in flights if not (it.failed or it.landed)), flight]
+                flights[:] = [*(flight for flight in flights if not (flight.failed or flight.landed)), flight]
             flight.start(size, kind)
             there.memcpy(None, None, 0, kind, stream, need_sync)
 

@@ -114,11 +114,11 @@ class CopyLog(ContextDecorator):
         }
         for name, limit in self._limits.items():
             unit, kinds = _LIMITS[name]
-            more = [it for it in coming if it.what in kinds]
-            count = so_far[name] + sum(it.byte_size if name == "bytes" else 1 for it in more)
+            more = [copy for copy in coming if copy.what in kinds]
+            count = so_far[name] + sum(copy.byte_size if name == "bytes" else 1 for copy in more)
             if more and count > limit:
                 # What made this copy necessary may be a copy in the other direction.
-                before = [it for it in self.entries if (it.what == "allocation") is (name == "allocations")]
+                before = [entry for entry in self.entries if (entry.what == "allocation") is (name == "allocations")]
                 raise CopyRefusedError(more[0], unit, count, limit, before[-1] if before else None)
 
     def _recreate_cm(self) -> CopyLog:
@@ -135,7 +135,7 @@ class CopyLog(ContextDecorator):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        observed.set(tuple(it for it in observed.get() if it is not self))
+        observed.set(tuple(log for log in observed.get() if log is not self))
 
     def __str__(self) -> str:
         """A line for each copy, and the sums."""
@@ -165,7 +165,7 @@ def admit(logs: tuple[CopyLog, ...], call: str, actions: Sequence[str], byte_siz
 
 def enter(logs: tuple[CopyLog, ...], done: list[Copy], sides: Sides) -> None:
     """List what a call has copied and allocated."""
-    entries = [it if it.what == "allocation" else it._replace(pageable=_is_pageable(sides)) for it in done]
+    entries = [copy if copy.what == "allocation" else copy._replace(pageable=_is_pageable(sides)) for copy in done]
     for log in logs:
         for entry in entries:
             log.add(entry)
@@ -218,7 +218,7 @@ def no_copies(
         is allocated, and the head is where it was.
     """
     given = {"at_most": at_most, "bytes": bytes, "up": up, "down": down, "allocations": allocations}
-    return CopyLog({name: _limit(name, it) for name, it in given.items() if it is not None} or {"at_most": 0})
+    return CopyLog({name: _limit(name, limit) for name, limit in given.items() if limit is not None} or {"at_most": 0})
 
 
 def _limit(name: str, value: int) -> int:

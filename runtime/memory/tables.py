@@ -132,7 +132,7 @@ def _column(machine: Machine, moves: dict[int, list[Move[State]]]) -> Cells:
     for state, alike in moves.items():
         after = {move.before.settings: _packed(move.after) for move in alike}
         actions, next_ = alike[0].actions, tuple(after[value,] for value in values)
-        is_short = not actions or [machine.actions[it].does for it in actions] == ["copy"]
+        is_short = not actions or [machine.actions[action].does for action in actions] == ["copy"]
         found[state] = Cell(actions, next_, alike[0].refusal, is_short)
     # There is None where no calls lead, and no memory is in such a state.
     return cast("Cells", tuple(found))

@@ -79,11 +79,11 @@ def many(subject: Subject) -> Iterator[BlobCase]:
     """Arithmetic reaches all elements, for any number of elements (B28, B31, B32, B35)."""
     # A program may add up in the precision of its elements, so the error of its norms grows with their number.
     few = _MANY if subject.program is None else _MANY[:1]
-    counts = [it for it in few if it * itemsize(USUAL) <= subject.largest]
+    counts = [length for length in few if length * itemsize(USUAL) <= subject.largest]
     for count, side in product(counts, subject.sides):
         written = (BlobStep(0, f"mutable_{side}_{part}") for part in ("data", "diff"))
         scaled = (BlobStep(0, call, (0.5,)) for call in SCALES)
-        yield case_of(((count,),), (*written, BlobStep(0, "update"), *scaled, *(BlobStep(0, it) for it in NORMS)))
+        yield case_of(((count,),), (*written, BlobStep(0, "update"), *scaled, *(BlobStep(0, norm) for norm in NORMS)))
 
 
 ARITHMETIC_RULES: tuple[Callable[[Subject], Iterator[BlobCase]], ...] = (factors, sums, differences)

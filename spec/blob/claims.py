@@ -35,9 +35,9 @@ def _reasons(subject: Subject) -> dict[str, str]:
     found = requirements_of("blob", "port") if program else requirements_of("blob")
     objects = {"P04": "about memories", **dict.fromkeys(BLOB_OF_OBJECTS if program else (), "no request names a view")}
     return {
-        name: objects.get(name.partition("-")[0], "") or lacking(it, offered, subject.level)
-        for name, it in found.items()
-        if it.profile in ("caffe", subject.profile)
+        name: objects.get(name.partition("-")[0], "") or lacking(requirement, offered, subject.level)
+        for name, requirement in found.items()
+        if requirement.profile in ("caffe", subject.profile)
     }
 
 

@@ -130,20 +130,23 @@ class BlobComparison:
         yield from ((LEFT, sentence) for _, sentence in seen.called.wrong)
         if seen.called.actions is None or due.calls is None:
             return
-        done = [it for it in seen.called.actions if it.does != "wait" and not it.failed]
+        done = [action for action in seen.called.actions if action.does != "wait" and not action.failed]
         if step.expected is not FORESEEN:
             if done:
                 yield requirement, "it called its allocators, and must not"
             return
-        moved = sum(it.size or 0 for it in done if it.does == "clone")
+        moved = sum(action.size or 0 for action in done if action.does == "clone")
         if requirement == "B43-copy-self" and moved:
             yield requirement, f"{moved} bytes were copied onto themselves"
-        if requirement == _EMPTY and any(it.size or it.does != "clone" for it in done):
-            yield requirement, f"it called its allocators: {', '.join(f'{it.does} {it.side}' for it in done)}"
+        if requirement == _EMPTY and any(action.size or action.does != "clone" for action in done):
+            yield (
+                requirement,
+                f"it called its allocators: {', '.join(f'{action.does} {action.side}' for action in done)}",
+            )
         axes = len(due.after.blobs[step.blob].shape) if step.call in _SHAPING and step.arguments else -1
         found, without = _moving(done), _moving(_besides_extents(done, axes))
         orders = [
-            [(it.operation, it.side, it.pinned, size) for it, size in chain.from_iterable(order)]
+            [(step.operation, step.side, step.pinned, size) for step, size in chain.from_iterable(order)]
             for order in permutations(due.calls)
         ]
         sentence = f"saw {_listed(found)}, expected {_listed(orders[0])}"
@@ -246,7 +249,7 @@ class BlobComparison:
             yield "a failed allocator call was not reported"
         elif seen.called.refused and not failed:
             yield f"nothing failed, but it raised {seen.called.refused}"
-        found = [(it.shape, it.count) for it in seen.blobs.values()]
+        found = [(blob.shape, blob.count) for blob in seen.blobs.values()]
         wanted = [(states.blobs[n].shape, states.blobs[n].count) for n in seen.blobs]
         if found != wanted:
             yield f"after a failure the shapes are {found}, expected {wanted}"
@@ -265,8 +268,8 @@ class BlobComparison:
 
 def _names(states: BlobStates, seen: BlobsSeen) -> Mapping[int, Any]:
     """What each memory that must be there is known by, where it was seen."""
-    there = ((n, it) for n, it in seen.blobs.items() if n in states.blobs)
-    return {states.blobs[n].memory(part): it.memory(part) for n, it in there for part in PARTS}
+    there = ((n, blob) for n, blob in seen.blobs.items() if n in states.blobs)
+    return {states.blobs[n].memory(part): blob.memory(part) for n, blob in there for part in PARTS}
 
 
 def _held(states: BlobStates, seen: BlobsSeen) -> Mapping[int, MemorySeen]:
@@ -278,23 +281,29 @@ def _owned(states: BlobStates) -> Counter[tuple[str, int]]:
     """What must be allocated: the sides and sizes of the blocks that held memories own."""
     held = [states.memories[key] for key in states.held]
     sides = ("cpu", "gpu")
-    return Counter((side, it.size) for it in held for side in sides if it.size and it.copy(side).owner == "memory")
+    return Counter(
+        (side, memory.size) for memory in held for side in sides if memory.size and memory.copy(side).owner == "memory"
+    )
 
 
 def _allocated(seen: BlobsSeen) -> Counter[tuple[str, int]]:
-    return Counter((it.side, it.size) for it in (seen.called.live or {}).values())
+    return Counter((block.side, block.size) for block in (seen.called.live or {}).values())
 
 
 def _besides_extents(seen: Sequence[Action], axes: int) -> Sequence[Action]:
     """The actions without those that make the memory of so many extents, if they are the first."""
-    made = [it for it in seen if it.does != "free"]
-    first = [(it.does, it.side, it.size) for it in made[:2]]
+    made = [action for action in seen if action.does != "free"]
+    first = [(action.does, action.side, action.size) for action in made[:2]]
     return made[2:] if first == [(does, "cpu", 4 * axes) for does in ("allocate", "zero")] else seen
 
 
 def _moving(actions: Sequence[Action]) -> list[tuple[Any, ...]]:
     """The actions without frees, and without copies within one side."""
-    return [(it.does, it.side, bool(it.pinned), it.size) for it in actions if it.does not in ("free", "clone")]
+    return [
+        (action.does, action.side, bool(action.pinned), action.size)
+        for action in actions
+        if action.does not in ("free", "clone")
+    ]
 
 
 def _listed(actions: Sequence[tuple[Any, ...]]) -> str:

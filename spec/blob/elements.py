@@ -38,7 +38,7 @@ _NOT_CAFFE = ("float16",)  # blob.cpp:556-558 has the other four
 
 def types_for(profile: str) -> tuple[str, ...]:
     """The element types with which a blob is tested."""
-    return tuple(it for it in TYPES if profile == "safe" or it not in _NOT_CAFFE)
+    return tuple(kind for kind in TYPES if profile == "safe" or kind not in _NOT_CAFFE)
 
 
 _WHEEL = 61  # a prime, so neither a shift nor another number of elements gives the same row

@@ -104,7 +104,7 @@ class ObjectBlobs:
             self._lent.clear()
             seen.called = self._acted(0, "")
             return
-        given = [self._prepared(step, it) for it in step.arguments]
+        given = [self._prepared(step, argument) for argument in step.arguments]
         self._tell(written=False)
         start = len(self._log.calls)
         refused, result = self._tried(step, mode, given)
@@ -146,7 +146,7 @@ class ObjectBlobs:
 
     def _called(self, step: BlobStep, given: Sequence[Any]) -> Any:
         found: Any = getattr(self._blobs[step.blob], step.call)
-        arguments = [self._resolved(step, it) for it in given]
+        arguments = [self._resolved(step, argument) for argument in given]
         return found(*arguments, **dict(step.options)) if callable(found) else found
 
     def _prepared(self, step: BlobStep, given: Any) -> Any:
@@ -210,7 +210,7 @@ class ObjectBlobs:
         stray = tuple(self._log.stray)
         return Observation(
             refused=refused,
-            actions=tuple(it._replace(stream=None) for it in self._log.calls[start:]),
+            actions=tuple(call._replace(stream=None) for call in self._log.calls[start:]),
             live=self._log.blocks,
             wrong=tuple(("B60-nothing-left", sentence) for _, sentence in stray),
             blown=blown,

@@ -360,14 +360,16 @@ class BlobStates:
         """Take the shape of a message, and then its numbers, on the host."""
         fields, mine = dict(message.fields), self.blobs[n].shape
         is_old = bool(fields.keys() & {*_OLD})
-        shape: Shape = tuple(fields.get(it, 0) for it in _OLD) if is_old else fields.get("shape.dim", ())
+        shape: Shape = tuple(fields.get(field, 0) for field in _OLD) if is_old else fields.get("shape.dim", ())
         if not reshape:
             padded = (*(1,) * (len(_OLD) - len(mine)), *mine) if is_old else mine
             if padded != shape:
                 return self._refusal("B53-message-same-shape")
             shape = mine
         numbers: dict[Part, Any] = {part: fields.get(f"double_{part}") or fields.get(part, ()) for part in PARTS}
-        values: list[tuple[Part, Any]] = [(part, it) for part, it in numbers.items() if it or part == "data"]
+        values: list[tuple[Part, Any]] = [
+            (part, number) for part, number in numbers.items() if number or part == "data"
+        ]
         after, calls = self.reshape(n, shape).after, list[Done]()
         for part, content in values:
             done, after = after.touch(after.blobs[n].memory(part), "cpu", write=True)
@@ -378,8 +380,10 @@ class BlobStates:
     def outline(self, blobs: Iterable[int]) -> Hashable:
         """What some blobs are, except for their numbers: shapes, sizes, and what is shared or adopted."""
         held = {n: self.blobs[n] for n in sorted(blobs) if n in self.blobs}
-        keys = list(dict.fromkeys(key for it in held.values() for key in (it.data, it.diff)))
-        blobs_seen = [(n, it.shape, it.count, keys.index(it.data), keys.index(it.diff)) for n, it in held.items()]
+        keys = list(dict.fromkeys(key for blob in held.values() for key in (blob.data, blob.diff)))
+        blobs_seen = [
+            (n, blob.shape, blob.count, keys.index(blob.data), keys.index(blob.diff)) for n, blob in held.items()
+        ]
         sizes = [self.memories[key].size for key in keys]
         adopted = [
             (at, side)
@@ -421,7 +425,7 @@ class BlobStates:
 
     def content_of(self, key: int) -> bytes | None:
         """The bytes of a memory, on a side that has them; None if it was never written."""
-        return next((it.content or b"" for it in self.memories[key].copies.values() if it.fresh), None)
+        return next((copy.content or b"" for copy in self.memories[key].copies.values() if copy.fresh), None)
 
     def numbers(self, n: int, part: Part, side: str) -> tuple[Any, ...]:
         """The numbers of the elements of a part on one side."""
@@ -470,7 +474,7 @@ def _foresee(states: BlobStates, step: BlobStep) -> Foreseen:
         return states.norm(n, *NORMS[call])
     if call in SCALES:
         return states.scale(n, SCALES[call], *arguments)
-    given = (it.blob if isinstance(it, Other) else it for it in arguments)
+    given = (argument.blob if isinstance(argument, Other) else argument for argument in arguments)
     return _CALLS[call](states, n, *given, **dict(options))
 
 

@@ -27,7 +27,7 @@ def buffers(subject: Subject) -> Iterator[BlobCase]:
             there = (Lent("device", size - 1), Lent("bytearray", size))
             for side, bad in zip(subject.sides, (here, there), strict=False):
                 steps.append(refused("B68-null-refused", f"set_{side}_{part}", None))
-                steps += (refused(known, f"set_{side}_{part}", it) for it in bad if safe)
+                steps += (refused(known, f"set_{side}_{part}", buffer) for buffer in bad if safe)
         yield case_of((shape, (2, 3)), tuple(steps))
 
 

@@ -167,7 +167,7 @@ class ProgramBlobs:
             actions=actions,
             wrong=(*wrong, *self._ledger.take(actions)),
             live=self._ledger.live,
-            blown=any(it.failed for it in actions),
+            blown=any(action.failed for action in actions),
         )
 
     def _check_action(self, told: Any) -> None:
@@ -180,7 +180,7 @@ class ProgramBlobs:
             needs.append("size")
         if does == "allocate" or (does == "free" and "buffer" not in action):
             needs.append("block")
-        if missing := [it for it in needs if it not in action]:
+        if missing := [need for need in needs if need not in action]:
             raise self._wrong(f"{action} is an action of a blob without {missing[0]!r}")
 
     def _returned(self, step: BlobStep, answer: dict[str, Any], seen: BlobsSeen) -> dict[str, Any]:
@@ -213,8 +213,8 @@ class ProgramBlobs:
                 number = state.get(part)
                 # A memory that is not there yet counts as one of no bytes, which nobody shares.
                 names.append((n, part) if number is None else number)
-                there = {it: state.get(f"{part}_{it}") for it in ("cpu", "gpu")}
-                held = {it: bytes.fromhex(digits) for it, digits in there.items() if digits is not None}
+                there = {name: state.get(f"{part}_{name}") for name in ("cpu", "gpu")}
+                held = {side: bytes.fromhex(digits) for side, digits in there.items() if digits is not None}
                 head, size = state.get(f"{part}_head", "UNINITIALIZED"), state.get(f"{part}_size", 0)
                 seen.memories[names[-1]] = MemorySeen(head, size, held)
             seen.blobs[n] = BlobSeen(tuple(state["shape"]), state["count"], state.get("capacity"), *names)
@@ -244,6 +244,6 @@ def _integers(arguments: tuple[Any, ...]) -> list[int]:
     numbers: Iterable[Any] = getattr(listed, "dim", listed)
     if not isinstance(numbers, list | tuple):
         raise _Unasked("a request has only lists of numbers")
-    if not all(type(it) is int and abs(it) < _WIDEST for it in numbers):
+    if not all(type(number) is int and abs(number) < _WIDEST for number in numbers):
         raise _Unasked("a request has only integers of 64 bits")
     return [*numbers]

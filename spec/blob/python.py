@@ -30,7 +30,7 @@ _LENT = {
     "device": "subject.device.empty({size})",
     "memory": "{blob}.data_memory",
 }
-_ATTRIBUTES = frozenset(name for it in CALLS if it.arguments is None for name in it.names)
+_ATTRIBUTES = frozenset(name for call in CALLS if call.arguments is None for name in call.names)
 
 
 class BlobDone(NamedTuple):
@@ -44,7 +44,7 @@ class BlobDone(NamedTuple):
 def statements(done: Sequence[BlobDone], subject: Subject) -> tuple[str, ...]:
     """The steps of a case as a whole program, with its imports; the last one may raise."""
     text = _Text(subject)
-    lines = [line for k, it in enumerate(done, 1) for line in text.of(it, last=k == len(done))]
+    lines = [line for k, step in enumerate(done, 1) for line in text.of(step, last=k == len(done))]
     return program_of(["log, host, device = recorded(subject)", *lines], subject)
 
 
@@ -65,8 +65,8 @@ class _Text:
             yield f"del {', '.join(self._blobs)}"
             return
         given: list[str] = []
-        for it in step.arguments:
-            made, text = self._argument(step, it)
+        for argument in step.arguments:
+            made, text = self._argument(step, argument)
             yield from made
             given.append(text)
         if mode is not self._mode:

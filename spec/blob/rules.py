@@ -81,16 +81,18 @@ def axes(_: Subject) -> Iterator[BlobCase]:
     """Names, axes and volumes of every kind of shape (B09 to B14)."""
     for shape in _SHAPES:
         count = len(shape)
-        steps = [valued("B09-shape-string", "".join(f"{it} " for it in shape) + f"({prod(shape)})", "shape_string")]
+        steps = [
+            valued("B09-shape-string", "".join(f"{extent} " for extent in shape) + f"({prod(shape)})", "shape_string")
+        ]
         known = "B10-canonical-axis"
         steps += (valued(known, axis % count, "canonical_axis_index", axis) for axis in range(-count, count))
-        steps += (refused(known, "canonical_axis_index", it) for it in (count, -count - 1))
+        steps += (refused(known, "canonical_axis_index", axis) for axis in (count, -count - 1))
         known = "B11-count-axes"
         for start, end in ((a, b) for a in range(count + 1) for b in range(a, count + 1)):
             steps.append(valued(known, prod(shape[start:end]), "count_axes", start, end))
         steps += (valued(known, prod(shape), "count_axes", *given) for given in ((), (0,)))
         bad = ((-1, count), (0, -1), (0, count + 1), (count + 1, count + 1), *(((1, 0),) if count else ()))
-        steps += (refused(known, "count_axes", *it) for it in bad)
+        steps += (refused(known, "count_axes", *bounds) for bounds in bad)
         yield case_of((shape,), (*steps, *_legacy(shape)))
 
 
@@ -107,7 +109,7 @@ def _legacy(shape: Shape) -> Iterator[BlobStep]:
         yield valued("B12-legacy-shape", behind[axis], "legacy_shape", axis)
         yield valued("B12-legacy-shape", before[axis], "legacy_shape", axis - _LEGACY)
         yield valued("B13-legacy-names", behind[axis], name)
-    yield from (refused("B14-legacy-limit", "legacy_shape", it) for it in (4, -5))
+    yield from (refused("B14-legacy-limit", "legacy_shape", axis) for axis in (4, -5))
 
 
 def positions(subject: Subject) -> Iterator[BlobCase]:
@@ -137,7 +139,7 @@ def _offsets(subject: Subject, shape: Shape) -> Iterator[BlobStep]:
         indices = [extent - 1 for extent in shape[:length]]
         position = sum(index * prod(shape[axis + 1 :]) for axis, index in enumerate(indices))
         yield valued(known, position, "offset", indices)
-    yield from (refused(known, "offset", it) for it in ([*shape], [-1], [0] * (len(shape) + 1)))
+    yield from (refused(known, "offset", given) for given in ([*shape], [-1], [0] * (len(shape) + 1)))
 
 
 def _elements(subject: Subject, shape: Shape) -> Iterator[BlobStep]:
@@ -167,12 +169,12 @@ def limits(subject: Subject) -> Iterator[BlobCase]:
             steps.append(BlobStep(1, "reshape", (wide,), about="B47-wide-count"))
         bad = [refused("B19-max-axes", "reshape", (1,) * (_AXES + 1))]
         negative: tuple[tuple[Any, ...], ...] = (((7, 8, -1, 9),), (7, 8, 9, -1), ((0, -1),), ((-2, -3),))
-        bad += (refused("B20-negative-extent", "reshape", *it) for it in negative)
+        bad += (refused("B20-negative-extent", "reshape", *given) for given in negative)
         if subject.profile == "safe":
             odd: tuple[Any, ...] = ((2.5, 2), ("2", 3), None, "23", (None,), {2, 3}, {2: 3})
-            bad += (refused("B65-too-large", "reshape", it) for it in ((1 << 21,) * 3, (1 << 63,), *odd))
+            bad += (refused("B65-too-large", "reshape", given) for given in ((1 << 21,) * 3, (1 << 63,), *odd))
         else:
-            bad += (refused("B44-int-count", "reshape", it) for it in ((65536, 65536), (_INT_MAX, 2)))
+            bad += (refused("B44-int-count", "reshape", given) for given in ((65536, 65536), (_INT_MAX, 2)))
         good = (BlobStep(0, "reshape", ((1,) * _AXES,)), BlobStep(0, "reshape", ((0, _INT_MAX, _INT_MAX),)))
         # In Caffe a shape that is refused half-way is half set, so nothing comes after it there.
         ends: list[tuple[BlobStep, ...]] = [(*bad, *good)] if subject.profile == "safe" else [(*bad,), good]
@@ -187,7 +189,7 @@ def strangers(subject: Subject) -> Iterator[BlobCase]:
         BlobStep(1, "mutable_cpu_diff"),
         BlobStep(2, "mutable_cpu_data"),
         *(refused("B27-share-count", call, Other(2)) for call in share),
-        *(refused("B42-copy-shape", "copy_from", *it) for it in ((Other(1),), (Other(2),), (Other(1), True))),
+        *(refused("B42-copy-shape", "copy_from", *given) for given in ((Other(1),), (Other(2),), (Other(1), True))),
     ]
     if subject.profile == "safe":
         steps.append(new(3, (2, 3), "int32"))
@@ -260,7 +262,7 @@ def element_types(_: Subject) -> Iterator[BlobCase]:
     """Arithmetic on integers is refused, whether they were written or not (B38)."""
     known = "B38-integers-refused"
     bad = [*(refused(known, call) for call in ("update", *NORMS)), *(refused(known, call, 2) for call in SCALES)]
-    for dtype in (it for it in TYPES if "int" in it):
+    for dtype in (kind for kind in TYPES if "int" in kind):
         written = (BlobStep(0, "mutable_cpu_data"), BlobStep(0, "mutable_cpu_diff"))
         yield case_of(((2, 3),), (*bad, *written, *bad), dtype)
 

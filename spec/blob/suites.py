@@ -103,20 +103,20 @@ def _shapes(subject: Subject) -> Iterator[BlobCase]:
     for accessors in ways_of(subject):
         start = (*way(0, "data", accessors), *way(0, "diff", accessors))
         for shape, other in product(_TURNS, repeat=2):
-            sequence = tuple(BlobStep(0, "reshape", (it,)) for it in (shape, other))
+            sequence = tuple(BlobStep(0, "reshape", (given,)) for given in (shape, other))
             yield case_of((_SHAPE, (1,)), (*start, *sequence, *looks))
             shared = (BlobStep(1, "share_data", (Other(0),)), *sequence, *looks)
             yield case_of((_SHAPE, _OTHER), (*start, *shared))
     every: tuple[Shape | None, ...] = (*_TURNS, None)
     # Caffe makes no memories for a blob that never had an element, and has no data there (blob.cpp:40, 85).
-    for it in every if subject.profile == "safe" else filter(_has_elements, _TURNS):
+    for turn in every if subject.profile == "safe" else filter(_has_elements, _TURNS):
         for call in ("cpu_data", "mutable_cpu_data", *(("gpu_diff",) if subject.device is not None else ())):
-            yield case_of((it,), (BlobStep(0, call), BlobStep(0, "reshape", ((5,),)), BlobStep(0, call)))
+            yield case_of((turn,), (BlobStep(0, call), BlobStep(0, "reshape", ((5,),)), BlobStep(0, call)))
 
 
 def _types(subject: Subject) -> Iterator[BlobCase]:
     """Every call with every other type of elements; integers have no arithmetic."""
-    for dtype in (it for it in types_for(subject.profile) if it != USUAL):
+    for dtype in (dtype for dtype in types_for(subject.profile) if dtype != USUAL):
         for step in alphabet(subject):
             yield case_of((_SHAPE, _SHAPE), (*_start(subject), step), dtype)
 

@@ -49,7 +49,7 @@ class _Blobs(BlobTrial):
 
     def taken(self) -> Taken:
         """The walk that has passed; its kinds of moves are the calls, and it starts with its blobs."""
-        moves = Counter(it.call for it in self.done if it.call not in ("new", "drop"))
+        moves = Counter(step.call for step in self.done if step.call not in ("new", "drop"))
         return Taken(self.walk, (self,), moves, self.shapes)
 
 

@@ -78,7 +78,7 @@ class ObjectSuites:
         """In every state, also with a push in flight, each call of an allocator fails that does nothing to memory."""
         common = self._suites
         for state, sequence in common.reached.items():
-            for entry in (*(it for it in space(common.machine).steps[state] if it.call), *common.endings):
+            for entry in (*(entry for entry in space(common.machine).steps[state] if entry.call), *common.endings):
                 for first in ((), *((push,) for push in common.legal_pushes(state))):
                     writer = common.writer(*sequence, *first)
                     for k in range(1, _MOST + 1):
@@ -107,7 +107,7 @@ class ObjectSuites:
         if not (common.safe and common.level >= "L3"):
             return
         for entry, step in space(common.machine).steps[state].items():
-            does = [it for it in step.actions if common.machine.actions[it].does != "adopt"]
+            does = [action for action in step.actions if common.machine.actions[action].does != "adopt"]
             for k in range(1, len(does) + 1):
                 writer = common.writer().add(*sequence, elsewhere=True)
                 yield _there(writer.add(entry, fail=k, elsewhere=True).add(entry, elsewhere=True).done())
@@ -115,15 +115,15 @@ class ObjectSuites:
     def _legal(self, state: State) -> list[Input]:
         """The calls that are not refused in a state, and those that end the memory."""
         steps = space(self._suites.machine).steps[state]
-        return [*(it for it, step in steps.items() if it.call and not step.refusal), *self._suites.endings]
+        return [*(entry for entry, step in steps.items() if entry.call and not step.refusal), *self._suites.endings]
 
     def lifetimes(self) -> Iterator[Case]:
         """A buffer that only a memory holds lives as long as the memory uses it, and no longer than the memory."""
         common = self._suites
         for side, adopt in common.adopting().items():
-            writes = [it for it in common.calls if it.does == "write" and it.side == side]
-            reads = sorted(common.reads, key=lambda it: it.side != side)
-            for before in ((), *((it,) for it in writes)):
+            writes = [call for call in common.calls if call.does == "write" and call.side == side]
+            reads = sorted(common.reads, key=lambda read: read.side != side)
+            for before in ((), *((write,) for write in writes)):
                 writer = common.writer(*before, size=ROOM, used=False)
                 writer.add(adopt, argument=Buffer("kept", side, 3))
                 writer.steps.append(Step("forget", argument=Buffer("kept", side)))
@@ -133,7 +133,9 @@ class ObjectSuites:
             for side, adopt in common.adopting().items():
                 for _ in range(2):
                     writer.add(adopt)
-                    writer.add(*(it for it in common.calls if it.queues and it.call and it.call.source == side))
+                    writer.add(
+                        *(call for call in common.calls if call.queues and call.call and call.call.source == side)
+                    )
             ended = (*writer.add(*common.reads).steps, *writer.ends())
             yield (*ended, Step("forget"))
 
@@ -155,7 +157,7 @@ class ObjectSuites:
 
     def _in_order(self, push: Input) -> Iterator[Case]:
         """A push behind work of the current stream that has still to read the old bytes."""
-        calls = {(it.does, it.side): it.name for it in self._suites.machine.calls.values()}
+        calls = {(call.does, call.side): call.name for call in self._suites.machine.calls.values()}
         source = "" if push.call is None else push.call.source
         write, read = calls.get(("write", source)), calls.get(("read", push.side))
         if write is None or read is None or source not in self._suites.hosts:

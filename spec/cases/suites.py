@@ -68,13 +68,13 @@ class Suites:
         self._absent = absent_of(subject)
         self.reached: Mapping[State, tuple[Input, ...]] = access_sequences(machine)
         self._inputs = stepper(machine).inputs(end=True)
-        self.calls: list[Input] = [Input(it) for it in machine.calls.values()]
-        self.endings: list[Input] = [it for it in self.calls if it.ends]
-        self.reads: list[Input] = [it for it in self.calls if it.does == "read"]
+        self.calls: list[Input] = [Input(call) for call in machine.calls.values()]
+        self.endings: list[Input] = [call for call in self.calls if call.ends]
+        self.reads: list[Input] = [call for call in self.calls if call.does == "read"]
 
     def by_name(self) -> Mapping[str, Callable[[], Iterator[Case]]]:
         """The suites that can show something here, in the order in which they run."""
-        pushes = any(it.queues for it in self.calls)
+        pushes = any(call.queues for call in self.calls)
         adopts = bool(self.adopting())
         objects = ObjectSuites(self)
         failing = self.safe and self.level >= "L3"
@@ -111,15 +111,15 @@ class Suites:
         return writer.add(*sequence)
 
     def _sequences(self, sequences: Iterable[tuple[Input, ...]], size: int = SIZE) -> Iterator[Case]:
-        return (self.writer(*it, size=size).done() for it in sequences)
+        return (self.writer(*sequence, size=size).done() for sequence in sequences)
 
     def legal_pushes(self, state: State) -> list[Input]:
         """The pushes that are not refused in a state."""
-        return [it for it, step in space(self.machine).steps[state].items() if it.queues and not step.refusal]
+        return [entry for entry, step in space(self.machine).steps[state].items() if entry.queues and not step.refusal]
 
     def adopting(self) -> dict[str, Input]:
         """The calls that adopt, by side."""
-        return {it.side: it for it in self.calls if it.does == "adopt" and it.side not in self._absent}
+        return {call.side: call for call in self.calls if call.does == "adopt" and call.side not in self._absent}
 
     # --- from the state space
 
@@ -148,7 +148,7 @@ class Suites:
         for size in (0, 1, 4095, 4096):
             if size >= self._smallest:
                 yield from self._sequences(tour(self.machine), size)
-        yield from self._sequences((it for it in self.reached.values() if len(it) < _LONG), (3 << 20) + 1)
+        yield from self._sequences((way for way in self.reached.values() if len(way) < _LONG), (3 << 20) + 1)
         cycle = next(iter(cycles(self.machine)), max(self.reached.values(), key=len))
         powers = [(1 << power) + more for power in range(1, 19) for more in (-1, 0, 1)]
         for size in (*powers, (1 << 20) + 3, (16 << 20) + 1):
@@ -162,7 +162,7 @@ class Suites:
         for state, sequence in self.reached.items():
             for entry, step in space(self.machine).steps[state].items():
                 does = [self.machine.actions[name].does for name in step.actions]
-                for k, what in enumerate((it for it in does if it != "adopt"), 1):
+                for k, what in enumerate((what for what in does if what != "adopt"), 1):
                     half: How = "half" if what in ("copy", "zero") else ""
                     # An interrupted free may have happened, so the call may also be completed.
                     interrupt: How = "interrupt" if self.of_objects and what != "free" else ""
@@ -187,10 +187,10 @@ class Suites:
         """In every state, buffers that must not be adopted, and after them every read: nothing has changed."""
         for turn, sequence in enumerate(self.reached.values()):
             for side, adopt in self.adopting().items():
-                others = [it for it in self.machine.sides if it not in self._absent | {side}]
+                others = [other for other in self.machine.sides if other not in self._absent | {side}]
                 wrong = [Buffer(OWN, side, offset=at) for at in (0, _AROUND) if "own_buffer" in self.offers]
                 wrong += [Buffer(f"{side} small{longer}", side, 1, longer) for longer in (-1, 1 - ROOM)]
-                wrong += [Buffer(f"{it} other", it, 1) for it in others]
+                wrong += [Buffer(f"{other} other", other, 1) for other in others]
                 writer = self.writer(*sequence, size=ROOM, used=False)
                 first = turn % max(len(wrong), 1)  # the first that is taken ends the case, so each begins one
                 for buffer in wrong[first:] + wrong[:first]:
@@ -224,8 +224,8 @@ class Suites:
 
     def _uses(self, side: str) -> Iterator[Input]:
         """Adoptions on a side between the other calls of this side, and between those of the other sides."""
-        by_does = {(it.side, it.does): it for it in self.calls}
-        pushes = [it for it in self.calls if it.queues and it.side not in self._absent]
+        by_does = {(call.side, call.does): call for call in self.calls}
+        pushes = [call for call in self.calls if call.queues and call.side not in self._absent]
 
         def spelled(words: str, other: str) -> Iterator[Input]:
             for word in words.split():
@@ -234,7 +234,7 @@ class Suites:
                     yield entry
 
         yield from spelled("adopt read adopt write adopt", side)
-        for other in (it for it in self.machine.sides if it not in self._absent | {side}):
+        for other in (other for other in self.machine.sides if other not in self._absent | {side}):
             yield from spelled(
                 "other-read adopt other-write adopt write other-read other-write read other-write", other
             )
@@ -260,10 +260,10 @@ class Suites:
 
     def _several(self) -> Iterator[Case]:
         """Calls on one memory do not affect others, of which each is shorter than those before it."""
-        sides = [it for it in self.machine.sides if it not in self._absent]
-        by_does = {(it.side, it.does): it for it in self.calls}
+        sides = [other for other in self.machine.sides if other not in self._absent]
+        by_does = {(call.side, call.does): call for call in self.calls}
         order = [(does, sides[:1] if k % 2 == 0 else sides[1:]) for k, does in enumerate(_ORDER)]
-        sequence = [by_does[it, does] for does, places in order for it in places if (it, does) in by_does]
+        sequence = [by_does[place, does] for does, places in order for place in places if (place, does) in by_does]
         memories = range(max(len(sequence), 2))
         writers = [self.writer(*sequence[:k], size=ROOM + len(memories) - k, memory=k) for k in memories]
         steps: list[Step] = [step for writer in writers for step in writer.steps]

@@ -66,7 +66,7 @@ class Walked:
         """Make a memory."""
         bench, number = self._bench, len(self.writers)
         fitting = int(min(max(size, bench.subject.smallest), bench.subject.largest))
-        machine, drops = bench.world.machine, any(it.startswith("P04") for it in bench.judged)
+        machine, drops = bench.world.machine, any(requirement.startswith("P04") for requirement in bench.judged)
         level = bench.subject.level
         self.writers.append(Writer(machine, fitting, number, safe=bench.world.safe, level=level, drops=drops))
         for setting in machine.settings.values():  # a machine begins with these
@@ -193,7 +193,7 @@ def _moves(entry: Input, *, failures: bool, objects: bool) -> list[_Move]:
     # After a release that failed in the middle, only another release is allowed.
     again = (True,) if entry.ends else (True, False)
     ways: tuple[How, ...] = ("", "half")
-    failing = [_Move(entry, k, how, it) for k in (1, 2) for how in ways for it in again]
+    failing = [_Move(entry, k, how, repeats) for k in (1, 2) for how in ways for repeats in again]
     stumbling = [_Move(entry, k, "other") for k in (1, 2, 3)] if objects else []
     return [*plain, *plain, *failing, *stumbling]
 

@@ -24,7 +24,7 @@ _APART = 60
 
 def reads_of(machine: Machine, side: str = "") -> list[str]:
     """The calls that read: all, or those of one side."""
-    return [it.name for it in machine.calls.values() if it.does == "read" and side in ("", it.side)]
+    return [call.name for call in machine.calls.values() if call.does == "read" and side in ("", call.side)]
 
 
 class Writer:
@@ -105,7 +105,7 @@ class Writer:
 
     def ends(self) -> list[Step]:
         """The steps that end the memory, if the machine has such a call."""
-        ending = [it.name for it in self._machine.calls.values() if it.ends][:1]
+        ending = [call.name for call in self._machine.calls.values() if call.ends][:1]
         steps = [*(Step("call", self._memory, name) for name in ending), Step("wait", self._memory)]
         return [*steps, Step("drop", self._memory)] if self._drops else steps
 

@@ -41,7 +41,7 @@ _MOST = (1 << 63) - 1
 _NO_SIZES = (
     (-1, InvalidSizeError),
     (1 << 63, InvalidSizeError),
-    *((it, InvalidArgumentError) for it in ("8", None, True, 1.5)),
+    *((size, InvalidArgumentError) for size in ("8", None, True, 1.5)),
 )
 _NO_KINDS = (4, -1, "CPU2CPU", None)
 _NO_STREAMS = (7, "stream", object())

@@ -69,7 +69,11 @@ class StrayFree(ValueError):
 def _actions(machine: Machine) -> Mapping[tuple[str, str, str], str]:
     """The first action of a machine that does each thing."""
     actions = reversed([*machine.actions.values()])
-    return {("push" if it.queued else it.does, it.side, it.source): it.name for it in actions if it.does}
+    return {
+        ("push" if action.queued else action.does, action.side, action.source): action.name
+        for action in actions
+        if action.does
+    }
 
 
 def action_of(machine: Machine, operation: str, side: str, source: str) -> str:
@@ -173,7 +177,7 @@ class CallLog:
     @property
     def blocks(self) -> dict[int, Allocated]:
         """The blocks that are allocated."""
-        return {key: it for key, (_, it) in self.live.items()}
+        return {key: block for key, (_, block) in self.live.items()}
 
     def owned(self, side: str) -> list[Any]:
         """The live pointers of a side."""
@@ -189,7 +193,7 @@ class CallLog:
             return None
         if found := self.live.get(id(ptr)):
             return found[1].side
-        return next((it.side for it in reversed(self.adopted) if it.pointer() is ptr), None)
+        return next((pointer.side for pointer in reversed(self.adopted) if pointer.pointer() is ptr), None)
 
     def flying(self) -> list[Flight]:
         """The queued copies that have not happened yet."""
@@ -198,7 +202,11 @@ class CallLog:
 
     def uses_in_flight(self, side: str, ptr: Any, overlaps: Callable[[Any, Any], bool]) -> bool:
         """Whether a queued copy still uses these bytes of a side, also through another array."""
-        ends = ((end, at) for it in self.flying() for end, at in zip((it.source, it.dest), it.sides, strict=True))
+        ends = (
+            (end, at)
+            for flight in self.flying()
+            for end, at in zip((flight.source, flight.dest), flight.sides, strict=True)
+        )
         return any(at == side and overlaps(ptr, end) for end, at in ends)
 
 
@@ -289,7 +297,7 @@ class RecordingAllocator:
         if found is not None and found[1].side == self._side:
             kinds = ("pageable", "page-locked")
             return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
-        if ptr is not None and any(ptr is it.pointer() for it in self.log.adopted):
+        if ptr is not None and any(ptr is adopted.pointer() for adopted in self.log.adopted):
             return "external", f"{self.name} was asked to free external memory"
         return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'memory that is not allocated'}"
 

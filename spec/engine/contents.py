@@ -35,7 +35,7 @@ def contrasted(expected: bytes, seen: bytes) -> tuple[str, str]:
     at = next((k for k, (one, other) in enumerate(pairs) if one != other), min(len(seen), len(expected)))
     start = at if len(expected) > _SHORT else 0
     where = f" from byte {start} of {len(expected)}" if start else ""
-    shown = [it[start : start + _SHORT].hex() or "nothing" for it in (expected, seen)]
+    shown = [content[start : start + _SHORT].hex() or "nothing" for content in (expected, seen)]
     return shown[0] + where, shown[1] + ("" if len(seen) == len(expected) else f", {len(seen)} bytes")
 
 

@@ -79,8 +79,10 @@ def object_of(fields: Iterable[Field], required: Iterable[str] | None = None) ->
     listed = tuple(fields)
     return {
         "type": "object",
-        "properties": {it.name: {**({"description": it.text} if it.text else {}), **it.type} for it in listed},
-        "required": [it.name for it in listed if it.required] if required is None else [*required],
+        "properties": {
+            field.name: {**({"description": field.text} if field.text else {}), **field.type} for field in listed
+        },
+        "required": [field.name for field in listed if field.required] if required is None else [*required],
         "additionalProperties": False,
     }
 
@@ -173,9 +175,9 @@ def _wrong_items(kind: Type, values: list[Any]) -> str:
     if len(values) > kind.get("maxItems", len(values)):
         return f"has {len(values):,} items, and at most {kind['maxItems']:,} are read"
     items: Type = kind.get("items", {})
-    if items in _PLAIN and all(type(it) in _PYTHON[items["type"]] for it in values):  # views have many numbers
+    if items in _PLAIN and all(type(value) in _PYTHON[items["type"]] for value in values):  # views have many numbers
         return ""
-    return next((f"where {short(it)} {reason}" for it in values if (reason := mismatch(items, it))), "")
+    return next((f"where {short(value)} {reason}" for value in values if (reason := mismatch(items, value))), "")
 
 
 def _wrong_properties(kind: Type, value: dict[str, Any]) -> str:
@@ -185,9 +187,9 @@ def _wrong_properties(kind: Type, value: dict[str, Any]) -> str:
     if missing := [name for name in kind.get("required", ()) if name not in value]:
         return f"has no {missing[0]!r}"
     reasons = (
-        f"has a wrong {name!r}: {short(it)} {reason}"
-        for name, it in value.items()
-        if (reason := mismatch(kind.get("propertyNames", {}), name) or mismatch(names.get(name, others), it))
+        f"has a wrong {name!r}: {short(part)} {reason}"
+        for name, part in value.items()
+        if (reason := mismatch(kind.get("propertyNames", {}), name) or mismatch(names.get(name, others), part))
     )
     return next(reasons, "")
 

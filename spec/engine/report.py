@@ -263,8 +263,8 @@ class Conformance(Generic[CoveringT]):
             "count": self.coverage.count,
             "missing": self.coverage.missing,
             "suites": [
-                {"name": it.name, "cases": it.cases, "steps": it.steps, "seconds": round(it.seconds, 3)}
-                for it in self.suites
+                {"name": suite.name, "cases": suite.cases, "steps": suite.steps, "seconds": round(suite.seconds, 3)}
+                for suite in self.suites
             ],
             "generated": self.generated.as_json() if self.generated else None,
             "requirements": [verdict._asdict() for verdict in self.verdicts],

@@ -246,7 +246,7 @@ class Subject:
         elif self.policy is not None and set(getattr(self.policy, "sides", ())) != set(self.edition.sides):
             wanted = f"a policy for the sides {', '.join(self.edition.sides)} of {self.edition.name}"
             raise InvalidArgumentError("policy", getattr(self.policy, "sides", self.policy), wanted)
-        elif odd := [it for it in self.edition.sides if not it.isidentifier()]:
+        elif odd := [side for side in self.edition.sides if not side.isidentifier()]:
             raise InvalidArgumentError("edition", self.edition.name, f"a machine whose sides are names, not {odd[0]!r}")
         others = sorted(set(self.machine.settings) - {caffe.MODE.name})
         if others and self.setting is None and self.program is None:  # a program is told of them with each call
@@ -334,8 +334,8 @@ def check_maker(  # noqa: PLR0913 -- how it was called, and what came of it
         try:
             signature(subject.make).bind(*arguments, **dict.fromkeys(named))
         except TypeError as why:
-            words = ("size" if isinstance(it, int) else "shape" for it in arguments)
-            called = ", ".join((*words, *(f"{it}=..." for it in named)))
+            words = ("size" if isinstance(argument, int) else "shape" for argument in arguments)
+            called = ", ".join((*words, *(f"{name}=..." for name in named)))
             raise UnfitMakerError(f"the maker {subject.name} cannot be called with ({called}): {why}") from error
         except ValueError:  # it is written in C, and has no signature
             pass

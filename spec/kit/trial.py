@@ -247,4 +247,4 @@ def plainer(step: Step) -> list[Step]:
         found = [usual, usual._replace(fail=step.fail, how=step.how), *found]
         if step.argument is not None and step.argument.longer > 0:
             found.append(step._replace(argument=step.argument._replace(longer=0)))
-    return [it for it in found if it != step]
+    return [simpler for simpler in found if simpler != step]

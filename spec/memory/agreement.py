@@ -118,7 +118,7 @@ class _Together(NamedTuple):
         names: dict[int | None, int | None] = {None: None, _ZEROS: _ZEROS}
         for content in (self.newest, *self.contents, *(copy.content for copy in self.oracle.copies.values())):
             names.setdefault(content, len(names))
-        copies = {side: it._replace(content=names[it.content]) for side, it in self.oracle.copies.items()}
+        copies = {side: copy._replace(content=names[copy.content]) for side, copy in self.oracle.copies.items()}
         return _Together(
             self.state,
             tuple(names[content] for content in self.contents),
@@ -184,7 +184,7 @@ def check_fit(machine: Machine, policy: Policy) -> None:
 def check_sides(machine: Machine, policy: Policy) -> None:
     """Refuse a policy for other sides than those of a machine."""
     if set(policy.sides) != set(machine.sides):
-        here, there = (", ".join(it.sides) or "none" for it in (policy, machine))
+        here, there = (", ".join(account.sides) or "none" for account in (policy, machine))
         raise UnfitPolicyError(f"the policy is for the sides {here}, and {machine} has {there}")
 
 
@@ -192,7 +192,7 @@ def _check_settings(machine: Machine, policy: Policy) -> None:
     """Refuse a policy whose kinds of memory depend on a setting, or a value of it, that the machine does not have."""
     for side, (setting, value) in policy.pinned.items():
         if setting not in machine.settings or value not in machine.settings[setting].values:
-            known = [f"{it.name}: {', '.join(it.values)}" for it in machine.settings.values()]
+            known = [f"{setting.name}: {', '.join(setting.values)}" for setting in machine.settings.values()]
             wanted = f"a setting of {machine} and its value ({'; '.join(known) or 'it has none'})"
             raise InvalidArgumentError(f"pinned[{side!r}]", (setting, value), wanted)
 
@@ -204,8 +204,8 @@ class _Comparison:
         self._table = table
         self._machine = table.machine
         self._contents = contents
-        self._unsaid = set[str]() if any(it.does for it in self._machine.actions.values()) else _OF_BYTES
-        self._inputs = [it for it in table.inputs(end=True) if it.call is None or it.call.does]
+        self._unsaid = set[str]() if any(action.does for action in self._machine.actions.values()) else _OF_BYTES
+        self._inputs = [entry for entry in table.inputs(end=True) if entry.call is None or entry.call.does]
         oracle = Oracle.new(policy, 1, _ZEROS)
         held = tuple(oracle.copies[side].content for side in table.machine.sides)
         promised = policy.first_touch == "zero" or policy.born_fresh
@@ -236,7 +236,11 @@ class _Comparison:
         written = (last + 1) % self._contents if self._contents else self._unused(here)
         expected = here.oracle.expect(call, self._settings(here.state), written if entry.data else None)
         after = self._after(here, call, step, expected, written)
-        found = [it for it in self._unlike(here, call, step, expected, after) if it[0] not in self._unsaid]
+        found = [
+            difference
+            for difference in self._unlike(here, call, step, expected, after)
+            if difference[0] not in self._unsaid
+        ]
         self._tell(sequence, here.state, found)
         if found or expected.refused or call.ends:
             return None
@@ -247,7 +251,7 @@ class _Comparison:
             self._differences.setdefault(sentence, PolicyDifference(sentence, sequence, _named(state), table, wanted))
 
     def _unused(self, here: _Together) -> int:
-        return 1 + max((it for it in (here.newest, *here.contents) if it is not None), default=_ZEROS)
+        return 1 + max((content for content in (here.newest, *here.contents) if content is not None), default=_ZEROS)
 
     def _after(self, here: _Together, call: Call, step: Move[State], expected: Expected, written: int) -> _Together:
         """The state after a call, in which the caller writes to what he may write."""
@@ -285,8 +289,12 @@ class _Comparison:
         if step.refusal:
             return
         actions = map(self._machine.actions.__getitem__, step.actions)
-        done = [Wanted(it.does, it.side, it.source, it.queued) for it in actions if it.does in _SEEN]  # type: ignore[arg-type]
-        expected_steps = [it._replace(pinned=False) for it in expected.steps]
+        done = [
+            Wanted(action.does, action.side, action.source, action.queued)  # type: ignore[arg-type]
+            for action in actions
+            if action.does in _SEEN
+        ]
+        expected_steps = [step._replace(pinned=False) for step in expected.steps]
         if done != expected_steps:
             yield "actions", _listed(done), _listed(expected_steps)
         if call.does in ("read", "write") and here.newest is not None:
@@ -322,7 +330,10 @@ def _named(state: State) -> str:
 
 
 def _listed(steps: Iterable[Wanted]) -> str:
-    return ", ".join(f"{it.operation} {f'{it.source} to ' if it.source else ''}{it.side}" for it in steps) or "nothing"
+    return (
+        ", ".join(f"{step.operation} {f'{step.source} to ' if step.source else ''}{step.side}" for step in steps)
+        or "nothing"
+    )
 
 
 def _sides(sides: Iterable[str]) -> str:

@@ -32,7 +32,7 @@ def allocated(machine: Machine) -> frozenset[str]:
 def is_pinned(machine: Machine, state: State, side: str) -> bool:
     """Whether a state says that the memory of a side is page-locked."""
     facts = map(machine.facts.__getitem__, state.facts)
-    return any(it.means == "pinned" and it.side == side for it in facts)
+    return any(fact.means == "pinned" and fact.side == side for fact in facts)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -40,9 +40,9 @@ def _reasons(subject: Subject) -> dict[str, str]:
             beyond["R35"] = "the program does not answer the request own_buffer"
     found = requirements_of("memory") if subject.program is None else requirements_of("memory", "port")
     return {
-        name: beyond.get(name.partition("-")[0], "") or lacking(it, offered, subject.level)
-        for name, it in found.items()
-        if it.profile in ("caffe", subject.profile)
+        name: beyond.get(name.partition("-")[0], "") or lacking(requirement, offered, subject.level)
+        for name, requirement in found.items()
+        if requirement.profile in ("caffe", subject.profile)
     }
 
 
@@ -76,9 +76,9 @@ def _nothing() -> None:
 def _beyond_its_machine(subject: Subject) -> dict[str, str]:
     """The numbers of the requirements that are about what a machine does not have, and what that is."""
     machine, name = subject.machine, "edition" if subject.is_caffe else "machine"
-    has = {f"call that {_DOES.get(it.does)}" for it in machine.calls.values()}
-    for it in machine.calls.values():
-        has.add(f"call that {_DOES.get(it.does)} on {'the host' if subject.is_host(it.side) else 'a device'}")
+    has = {f"call that {_DOES.get(call.does)}" for call in machine.calls.values()}
+    for call in machine.calls.values():
+        has.add(f"call that {_DOES.get(call.does)} on {'the host' if subject.is_host(call.side) else 'a device'}")
     meanings = {flag.means for flag in machine.flags}
     if "owned" in meanings:
         has.add("flag of ownership")

@@ -128,7 +128,7 @@ class Oracle:
         return replace(born, copies={**copies, **fresh})
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{side} {it.owner}{' fresh' if it.fresh else ''}" for side, it in self.copies.items())
+        told = ", ".join(f"{side} {name.owner}{' fresh' if name.fresh else ''}" for side, name in self.copies.items())
         return f"<Oracle: {self.size} bytes, {told}{', released' if self.released else ''}>"
 
     @property
@@ -141,10 +141,10 @@ class Oracle:
         """What making a memory does: it allocates the sides that are there from the beginning."""
         there = (side for side in self.policy.sides if side not in self.policy.lazy | self.policy.absent)
         steps = (
-            it
+            step
             for side in there
-            for it in (Wanted("allocate", side), Wanted("zero", side))
-            if it.does == "allocate" or side in self.policy.born_fresh
+            for step in (Wanted("allocate", side), Wanted("zero", side))
+            if step.does == "allocate" or side in self.policy.born_fresh
         )
         return tuple(steps) if self.size else ()
 
@@ -340,15 +340,15 @@ class Oracle:
 
     def _source(self, side: str) -> str:
         """The fresh side from which it is shortest to a stale one."""
-        fresh = (it for it in self.policy.sides if self.copies[it].fresh)
-        return min(fresh, key=lambda it: len(self.policy.route(it, side)))
+        fresh = (side for side in self.policy.sides if self.copies[side].fresh)
+        return min(fresh, key=lambda source: len(self.policy.route(source, side)))
 
     def told(self, side: str) -> Oracle:
         """The state after what the heads cannot say is forgotten; they say the most that includes a side."""
         fresh = self.fresh
         if not self.policy.says or fresh in self.policy.says:
             return self
-        kept = max((it for it in self.policy.says if side in it and it <= fresh), key=len)
+        kept = max((sides for sides in self.policy.says if side in sides and sides <= fresh), key=len)
         return self._keeping(kept)
 
     def only(self, side: str) -> Oracle:
@@ -357,7 +357,7 @@ class Oracle:
 
     def _keeping(self, fresh: frozenset[str]) -> Oracle:
         """The state in which at most these sides are fresh."""
-        stale: Iterator[str] = (it for it, copy in self.copies.items() if copy.fresh and it not in fresh)
+        stale: Iterator[str] = (name for name, copy in self.copies.items() if copy.fresh and name not in fresh)
         changed = {side: self.copies[side]._replace(fresh=False) for side in stale}
         return replace(self, copies={**self.copies, **changed}) if changed else self
 

@@ -124,13 +124,17 @@ class PortReport:
         """
         failed = [result for result in self.results if not result.passed]
         latest: dict[str, Violation] = {}
-        for violation in (*(it for result in failed for it in result.violations), *self.unfinished):
+        for violation in (*(violation for result in failed for violation in result.violations), *self.unfinished):
             latest.setdefault(violation.requirement, violation)
         levels = [(str(result.level), result.violations) for result in reversed(failed)]
         return {
             level: first
             for level, violations in (*levels, ("", self.unfinished))
-            if (first := [latest.pop(it.requirement) for it in violations if it.requirement in latest])
+            if (
+                first := [
+                    latest.pop(violation.requirement) for violation in violations if violation.requirement in latest
+                ]
+            )
         }
 
     @property
@@ -146,10 +150,10 @@ class PortReport:
         edition = "" if self.edition == DEFAULT.name else f" of {kind} {self.edition}"
         edition += ", by its table alone" if self.by_table else ""
         if last is None:
-            broken = ", ".join(dict.fromkeys(it.requirement for it in self.unfinished))
+            broken = ", ".join(dict.fromkeys(violation.requirement for violation in self.unfinished))
             return f"does not conform to {profile}{edition}: {broken or 'nothing was tested'}"
         if self.reached is None:
-            broken = ", ".join(it.requirement for it in last.violations) or self._incomplete(last)
+            broken = ", ".join(violation.requirement for violation in last.violations) or self._incomplete(last)
             return f"does not conform{last.exceptions} to {profile}/{last.level}{edition}: {broken}"
         kept = f"{last.counted} requirements, {last.covered}"
         if self.passed:
@@ -167,7 +171,7 @@ class PortReport:
         """The verdict of the profile safe on a port that conforms to the profile caffe, in one line."""
         if self.passed:
             return "to safe: yes"
-        broken = ", ".join(it.requirement for it in self.violations)
+        broken = ", ".join(violation.requirement for violation in self.violations)
         untaken = self._incomplete(self.results[-1]) if self.results else "nothing was tested"
         return f"to safe: no, {broken or untaken}"
 
@@ -186,21 +190,23 @@ class PortReport:
             "reached": self.reached.level if self.reached else None,
             "named": self.named or None,
             "levels": [result.as_json() for result in self.results],
-            "unfinished": [it.as_json() for it in self.unfinished],
+            "unfinished": [violation.as_json() for violation in self.unfinished],
         }
 
     def as_junit(self) -> str:
         """The report as JUnit XML, on the level that was claimed, or that the port names."""
         title = f"{self.name}: {self.claim.profile}"
         if not self.results:
-            failed = [Verdict(it.requirement, "failed", detail=it.message) for it in self.unfinished]
+            failed = [
+                Verdict(violation.requirement, "failed", detail=violation.message) for violation in self.unfinished
+            ]
             return junit(title, _CLASS, failed, self.unfinished, 0)
-        it = self.results[0]
-        verdicts, violations = it.verdicts, it.violations
-        if not (it.passed or violations):
-            violations = [Violation("coverage", self._incomplete(it))]
+        result = self.results[0]
+        verdicts, violations = result.verdicts, result.violations
+        if not (result.passed or violations):
+            violations = [Violation("coverage", self._incomplete(result))]
             verdicts.append(Verdict("coverage", "failed", detail=violations[0].message))
-        return junit(f"{title}/{it.level}", _CLASS, verdicts, violations, it.seconds)
+        return junit(f"{title}/{result.level}", _CLASS, verdicts, violations, result.seconds)
 
 
 def _is_tested(level: str, top: str, claim: Claim) -> bool:

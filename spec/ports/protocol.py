@@ -292,7 +292,7 @@ class Protocol:
     @cached_property
     def attributes(self) -> frozenset[str]:
         """What a memory has besides its head and its sides."""
-        return frozenset(it.name for it in self.state) - {"head", *self.machine.sides}
+        return frozenset(field.name for field in self.state) - {"head", *self.machine.sides}
 
     @cached_property
     def _fields(self) -> dict[str, dict[str, Field]]:
@@ -315,7 +315,7 @@ def protocol_of(machine: Machine) -> Protocol:
     answers = _answers(editions, state, array_of({"anyOf": [one_of(actions), object_of(action)]}))
     if not is_caffe:
         _check_words(machine)
-        requests = {op: it for op, it in requests.items() if op not in BLOB_REQUESTS}
+        requests = {op: request for op, request in requests.items() if op not in BLOB_REQUESTS}
         answers = {kind: fields for kind, fields in answers.items() if not kind.startswith("blob")}
     return Protocol(machine, requests, actions, state, action, answers)
 
@@ -331,15 +331,15 @@ def _check_words(machine: Machine) -> None:
         ("side", machine.sides, shown),
         ("fact", machine.facts, shown | set(machine.sides)),
     ):
-        if word := next((it for it in words if it in others), None):
+        if word := next((word for word in words if word in others), None):
             raise PortError(f"{machine.name} has a {kind} {word}, and the protocol of ports has this word too")
 
 
 def _requests(machine: Machine, editions: tuple[str, ...]) -> dict[str, Message]:
     side = _side(machine)
     settings = tuple(
-        _MODE if it.name == _MODE.name else Field(it.name, one_of(it.values), "the setting of this name")
-        for it in machine.settings.values()
+        _MODE if setting.name == _MODE.name else Field(setting.name, one_of(setting.values), "the setting of this name")
+        for setting in machine.settings.values()
     )
     return {
         "hello": Message(
@@ -356,7 +356,7 @@ def _requests(machine: Machine, editions: tuple[str, ...]) -> dict[str, Message]
             "hello",
         ),
         "new": Message("Make a memory.", (_MEMORY, Field("size", NUMBER, "its size in bytes")), "call"),
-        **{it.name: _call(it, settings) for it in machine.calls.values()},
+        **{call.name: _call(call, settings) for call in machine.calls.values()},
         "state": Message("Show a memory; change nothing.", (_MEMORY,), "state"),
         "buffer": Message("Make a buffer of the caller with these bytes.", (_BUFFER, side, _BYTES), "done"),
         "write_buffer": Message("Write bytes to the start of a buffer, as its owner.", (_BUFFER, _BYTES), "done"),
@@ -392,7 +392,7 @@ def _call(call: Call, settings: tuple[Field, ...]) -> Message:
 
 
 def _state(machine: Machine) -> tuple[Field, ...]:
-    flags = (it for it in machine.facts.values() if it.flag or it.means in ("owned", "pinned"))
+    flags = (fact for fact in machine.facts.values() if fact.flag or fact.means in ("owned", "pinned"))
     first = f"The first bytes of the {machine.sides[0]} side" if machine.sides else ""
     shown = ", as many as the memory has, read without a call; null or left out if there is no such side."
     return (
@@ -402,7 +402,7 @@ def _state(machine: Machine) -> tuple[Field, ...]:
             "the head, which must be there unless there is no such memory, or it is released",
         ),
         _option("size", NUMBER, "the size in bytes"),
-        *(_option(it.name, FLAG, "the flag of this name") for it in flags),
+        *(_option(flag.name, FLAG, "the flag of this name") for flag in flags),
         *(
             _option(side, or_null(HEX), "the same for this side" if k else f"{first}{shown}", "L1")
             for k, side in enumerate(machine.sides)
@@ -412,18 +412,27 @@ def _state(machine: Machine) -> tuple[Field, ...]:
 
 def _actions(machine: Machine) -> dict[str, ActionMeaning]:
     """The machine's actions, and names for what it has no action for, but a wrong port may do."""
-    own = {it.name: ActionMeaning(it.does, it.side, it.source, it.queued) for it in machine.actions.values()}
+    own = {
+        action.name: ActionMeaning(action.does, action.side, action.source, action.queued)
+        for action in machine.actions.values()
+    }
     usual = {
         f"{does}_{side}": ActionMeaning(does, side) for side in machine.sides for does in ("allocate", "zero", "free")
     }
-    across = {f"copy_{it}_to_{side}": ActionMeaning("copy", side, it) for it, side in permutations(machine.sides, 2)}
+    across = {
+        f"copy_{permutation}_to_{side}": ActionMeaning("copy", side, permutation)
+        for permutation, side in permutations(machine.sides, 2)
+    }
     within = {f"copy_{side}": ActionMeaning("copy", side, side) for side in machine.sides}
-    missing = {name: it for name, it in (usual | across | within).items() if it not in own.values()}
-    return {**own, **{name: it for name, it in ({**missing, "wait": ActionMeaning("wait")}).items() if name not in own}}
+    missing = {name: meaning for name, meaning in (usual | across | within).items() if meaning not in own.values()}
+    return {
+        **own,
+        **{name: meaning for name, meaning in ({**missing, "wait": ActionMeaning("wait")}).items() if name not in own},
+    }
 
 
 def _action(machine: Machine, actions: Mapping[str, ActionMeaning]) -> tuple[Field, ...]:
-    pinned = [it.name for it in machine.facts.values() if it.means == "pinned"]
+    pinned = [fact.name for fact in machine.facts.values() if fact.means == "pinned"]
     otherwise = f"what {' or '.join(pinned)} says" if pinned else "false"
     return (
         Field("action", one_of(actions), "the name of the action", "L2"),

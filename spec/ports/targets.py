@@ -212,10 +212,10 @@ class MakerTarget:
 
     def _source(self, profile: Profile, level: Level, edition: str) -> str:
         """The statements that make the subject in a program; none if an allocator has no name to import it by."""
-        names = [it.__qualname__ for it in self.allocators]
+        names = [allocator.__qualname__ for allocator in self.allocators]
         if not all(map(str.isidentifier, names)):
             return ""
-        imports = [f"from {it.__module__} import {name}" for it, name in zip(self.allocators, names, strict=True)]
+        imports = [f"from {make.__module__} import {name}" for make, name in zip(self.allocators, names, strict=True)]
         name, machine, policy = map(_anywhere, (self.name, self.own.machine, self.own.policy))
         own = f", OwnMachine({machine!r}, {policy!r})" if machine else ""
         target = f"MakerTarget({name!r}, ({', '.join(names)}){own})"

@@ -74,7 +74,7 @@ def _served(rivals: Rivals, call: Call, copies: int, policy: Policy) -> Rivals:
         served = _having_done(fresh, call, policy)
         if served is not None:
             after[served] = min(ahead - copies, after.get(served, len(policy.sides) + 1))
-    return tuple(sorted(after.items(), key=lambda it: sorted(it[0])))
+    return tuple(sorted(after.items(), key=lambda rival: sorted(rival[0])))
 
 
 def _having_done(fresh: Sides, call: Call, policy: Policy) -> Sides | None:
@@ -96,5 +96,5 @@ def _having_copied(rivals: Rivals, policy: Policy) -> Iterator[tuple[Sides, int]
             continue
         known.add(rival)
         yield rival
-        reached = (it for it in set(policy.sides) - fresh if any(policy.route(at, it) == (it,) for at in fresh))
+        reached = (side for side in set(policy.sides) - fresh if any(policy.route(at, side) == (side,) for at in fresh))
         waiting += [(fresh | {side}, ahead + 1) for side in reached]

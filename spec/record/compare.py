@@ -179,11 +179,11 @@ class Comparison:
             return
         if due.refused in REFUSED_BY_US and not seen.refused:
             return  # that says more than what it did instead
-        done = [it for it in seen.actions if it.does != "wait" and not it.failed]
+        done = [action for action in seen.actions if action.does != "wait" and not action.failed]
         if step.does == "new":
-            told = [sorted(f"{it.does} {it.side}" for it in them) for them in (done, due.actions)]
+            told = [sorted(f"{way.does} {way.side}" for way in them) for them in (done, due.actions)]
             if told[0] != told[1]:
-                saw, expected = (", ".join(it) or "nothing" for it in told)
+                saw, expected = (", ".join(names) or "nothing" for names in told)
                 yield "R01", f"making a memory: saw {saw}, expected {expected}"
         elif before.size:
             yield from self._of_actions(step, before, due, done)
@@ -192,7 +192,7 @@ class Comparison:
 
     def _of_actions(self, step: Step, before: Observation, due: Observation, done: list[Action]) -> Iterator[Found]:
         expected = due.actions or ()
-        if wrong := [it for it in done if not due.refused and it.size not in (None, before.size)]:
+        if wrong := [action for action in done if not due.refused and action.size not in (None, before.size)]:
             yield "R04", f"{wrong[0].does} of {wrong[0].size} bytes, the size is {before.size}"
         wanted, found = _kinds(expected), _kinds(done)
         if wanted != found:
@@ -227,8 +227,8 @@ class Comparison:
     def _listed(self, actions: Sequence[Action]) -> str:
         """Actions as a part of a sentence; between two sides it is clear from where a copy comes."""
         many = len(self._machine.sides) > _PAIR
-        ways = (f"{it.source} to {it.side}" if many and it.source else it.side for it in actions)
-        return ", ".join(f"{it.does} {way}" for it, way in zip(actions, ways, strict=True)) or "nothing"
+        ways = (f"{action.source} to {action.side}" if many and action.source else action.side for action in actions)
+        return ", ".join(f"{action.does} {way}" for action, way in zip(actions, ways, strict=True)) or "nothing"
 
     # --- refusals
 
@@ -254,7 +254,7 @@ class Comparison:
             return "R44"
         if call is not None and call.does == "adopt":
             return self._on(call.side, _DONE["adopt"])
-        worked = next((it for it in due.actions or () if it.does not in ("allocate", "free")), None)
+        worked = next((action for action in due.actions or () if action.does not in ("allocate", "free")), None)
         if worked is not None:
             return self._on(worked.side, _MISSING[worked.does])
         return _DONE.get(self._does(step), "R10")
@@ -269,7 +269,7 @@ class Comparison:
         if due.flying:
             if self._defers and not seen.flying:
                 yield "R21", f"{step.name} waited for its copy"
-            given, used = due.flying[0][0], [it.stream for it in seen.actions or () if it.does == "push"]
+            given, used = due.flying[0][0], [action.stream for action in seen.actions or () if action.does == "push"]
             if self._judge.level >= "L4" and used[-1:] != [given]:
                 told = _stream(used[-1]) if used else "no stream"
                 yield "R58", f"the push was queued on {told}, not on {_stream(given)}, which it was given"
@@ -286,8 +286,10 @@ class Comparison:
         if due.live is None or seen.live is None:
             return
         if due.refused == FAILED:
-            wanted, found = (Counter(it.live.values()) for it in (due, seen) if it.live is not None)
-            new = [it for key, it in seen.live.items() if key not in (earlier.live or {})]
+            wanted, found = (
+                Counter(observation.live.values()) for observation in (due, seen) if observation.live is not None
+            )
+            new = [block for key, block in seen.live.items() if key not in (earlier.live or {})]
             if wanted != found or new:
                 told = f"still allocated after the failure: {_sizes(new)}" if new else "something was freed"
                 yield "R33", told
@@ -301,7 +303,7 @@ class Comparison:
         self, step: Step, _before: Observation, due: Observation, seen: Observation, _: Observation
     ) -> Iterator[Found]:
         """What became of buffers that only a memory can hold."""
-        lent = {it.name for side, it in due.lent.items() if side in self._hosts}
+        lent = {buffer.name for side, buffer in due.lent.items() if side in self._hosts}
         if lost := sorted(seen.gone & lent):
             yield "R40", f"the adopted buffer {lost[0]} was dropped"
         if step.does == "forget" and due.head is None and seen.held:
@@ -384,7 +386,7 @@ class Comparison:
                 expected, there = contrasted(wanted, held)
                 usual = self._target() if lent is not None else "R10"
                 yield unchanged or usual, f"{_after(due)}the {side} side holds {there}, expected {expected}"
-            if lent is not None and any(it != CANARY for it in found[:start] + found[start + size :]):
+            if lent is not None and any(byte != CANARY for byte in found[:start] + found[start + size :]):
                 yield "R04", "bytes around the adopted buffer were written"
 
     def _older(
@@ -417,7 +419,7 @@ def _after(due: Observation) -> str:
 
 def _landing(seen: Observation) -> Collection[str]:
     """The sides to which a push has still to happen."""
-    return {it[2] for it in seen.flying or ()}
+    return {flight[2] for flight in seen.flying or ()}
 
 
 Kinds = list[tuple[str, str, str]]
@@ -425,7 +427,7 @@ Kinds = list[tuple[str, str, str]]
 
 
 def _kinds(actions: Sequence[Action]) -> Kinds:
-    return [(it.does, it.side, it.source) for it in actions]
+    return [(action.does, action.side, action.source) for action in actions]
 
 
 def _sizes(blocks: Collection[object]) -> str:

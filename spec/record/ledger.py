@@ -53,7 +53,7 @@ class Ledger:
     @property
     def flying(self) -> tuple[tuple[Any, str, str], ...]:
         """The pushes that have still to happen: stream, source and destination."""
-        return tuple((it.stream, it.source, it.side) for it in self._flights)
+        return tuple((flight.stream, flight.source, flight.side) for flight in self._flights)
 
     def adopt(self, side: str, name: str) -> None:
         """Note that a side is now a buffer of the caller."""
@@ -61,48 +61,50 @@ class Ledger:
 
     def land(self, stream: Any = None) -> None:
         """Note that the pushes of a stream have happened, or all."""
-        self._flights = [it for it in self._flights if stream not in (None, it.stream)]
+        self._flights = [flight for flight in self._flights if stream not in (None, flight.stream)]
 
     def take(self, actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
         """Follow actions; return what is wrong whatever is expected: requirements, each with a sentence."""
         wrong: list[tuple[str, str]] = []
-        for it in actions:
-            if it.does == "wait":
-                self.land(it.stream)
-            elif it.failed:
+        for action in actions:
+            if action.does == "wait":
+                self.land(action.stream)
+            elif action.failed:
                 continue
-            elif it.does == "allocate":
-                self._allocate(it)
-            elif it.does == "push" and self._defers and self._sized(it):
-                self._flights.append(_Flight(it.stream, it.source, it.side, (self._at(it.source), self._at(it.side))))
-            elif it.does == "free":
-                wrong += self._free(it)
+            elif action.does == "allocate":
+                self._allocate(action)
+            elif action.does == "push" and self._defers and self._sized(action):
+                self._flights.append(
+                    _Flight(action.stream, action.source, action.side, (self._at(action.source), self._at(action.side)))
+                )
+            elif action.does == "free":
+                wrong += self._free(action)
         return tuple(wrong)
 
-    def _sized(self, it: Action) -> int:
-        return self._size if it.size is None else it.size
+    def _sized(self, action: Action) -> int:
+        return self._size if action.size is None else action.size
 
-    def _allocate(self, it: Action) -> None:
+    def _allocate(self, action: Action) -> None:
         self._count += 1
-        name = ("unnamed", self._count) if it.block in (None, UNSAID) else it.block
-        self._blocks[name] = Allocated(it.side, self._sized(it), bool(it.pinned))
+        name = ("unnamed", self._count) if action.block in (None, UNSAID) else action.block
+        self._blocks[name] = Allocated(action.side, self._sized(action), bool(action.pinned))
 
     def _at(self, side: str) -> Any:
         """What is on a side: its last block, or what was adopted there."""
-        blocks = [name for name, it in self._blocks.items() if it.side == side]
+        blocks = [name for name, block in self._blocks.items() if block.side == side]
         return blocks[-1] if blocks else self._lent.get(side)
 
-    def _free(self, it: Action) -> list[tuple[str, str]]:
-        freed = it.block if it.block != UNSAID else self._at(it.side)
-        if it.buffer or (it.block == UNSAID and freed is not None and freed == self._lent.get(it.side)):
+    def _free(self, action: Action) -> list[tuple[str, str]]:
+        freed = action.block if action.block != UNSAID else self._at(action.side)
+        if action.buffer or (action.block == UNSAID and freed is not None and freed == self._lent.get(action.side)):
             return [(_EXTERNAL, "the port was asked to free external memory")]
         known = self._blocks.get(freed)
-        if known is None or known.side != it.side:
+        if known is None or known.side != action.side:
             return [(_STRAY, "the port was asked to free memory that is not allocated")]
-        if it.pinned not in (None, known.pinned):
+        if action.pinned not in (None, known.pinned):
             kinds = ("pageable", "page-locked")
             wrong = f"the port was asked to free {kinds[known.pinned]} memory as {kinds[not known.pinned]}"
             return [(_OTHER_KIND, wrong)]
         del self._blocks[freed]
-        early = any(freed in it.ends for it in self._flights)
+        early = any(freed in flight.ends for flight in self._flights)
         return [(_EARLY, "the port freed memory while a push still used it")] if early else []

@@ -83,7 +83,7 @@ class Observation(NamedTuple):
         """What of it a level shows."""
         if level >= "L4":
             return self
-        wrong = tuple(it for it in self.wrong if REQUIREMENTS[it[0]].level <= level)
+        wrong = tuple(pair for pair in self.wrong if REQUIREMENTS[pair[0]].level <= level)
         seen = self._replace(wrong=wrong, older={}, gone=frozenset(), held=frozenset())
         if level < "L2":
             seen = seen._replace(actions=None, live=None, flying=None)

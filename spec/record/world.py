@@ -84,17 +84,17 @@ class World(NamedTuple):
         """A world without memories; the policy of an edition of Caffe's is known."""
         if policy is None and EDITIONS.get(machine.name) == machine:
             policy = POLICIES[machine.name]
-        return cls(machine, policy, safe, {it.name: it.initial for it in machine.settings.values()})
+        return cls(machine, policy, safe, {setting.name: setting.initial for setting in machine.settings.values()})
 
     # --- what is so
 
     def memory(self, number: int) -> Followed:
         """A memory, whose adopted sides have what is now in their buffers: others may have written there."""
-        it = self.memories[number]
-        oracle = it.oracle
-        for side, lent in it.lent.items():
+        memory = self.memories[number]
+        oracle = memory.oracle
+        for side, lent in memory.lent.items():
             oracle = oracle.written(side, self.buffers[lent.name])
-        return it._replace(oracle=oracle)
+        return memory._replace(oracle=oracle)
 
     def is_over(self, number: int) -> bool:
         """Whether there is no such memory, or nothing can be said of it."""
@@ -105,31 +105,31 @@ class World(NamedTuple):
         oracle = self.memories[number].oracle
         if oracle.released:
             return self.machine.initial.name
-        return oracle.head or {frozenset(it.fresh): it.name for it in self.machine.heads.values()}[oracle.fresh]
+        return oracle.head or {frozenset(head.fresh): head.name for head in self.machine.heads.values()}[oracle.fresh]
 
     def state(self, number: int) -> State:
         """The state of the machine that a memory is in, for coverage."""
         oracle = self.memories[number].oracle
-        facts = (it.name for it in self.machine.facts.values() if oracle.holds(it))
+        facts = (fact.name for fact in self.machine.facts.values() if oracle.holds(fact))
         return State(self.head(number), frozenset(facts), tuple(self.settings.values()))
 
     def shown(self, number: int) -> Observation:
         """What must be seen of a memory now."""
         oracle, lent, _ = self.memory(number)
         copies = oracle.copies
-        mine = ((side, it) for side, it in copies.items() if it.owner == "memory")
-        blocks = {side: Allocated(side, oracle.size, it.pinned) for side, it in mine if oracle.size}
-        owners = {side: it.owner for side, it in copies.items()}
+        mine = ((side, copy) for side, copy in copies.items() if copy.owner == "memory")
+        blocks = {side: Allocated(side, oracle.size, copy.pinned) for side, copy in mine if oracle.size}
+        owners = {side: copy.owner for side, copy in copies.items()}
         if oracle.released:
             return Observation(size=oracle.size, live=blocks, owners=owners)
-        facts = (it for it in self.machine.facts.values() if it.flag or it.means in ("owned", "pinned"))
-        fresh = {side: it.content for side, it in copies.items() if it.fresh and it.content is not None}
+        facts = (fact for fact in self.machine.facts.values() if fact.flag or fact.means in ("owned", "pinned"))
+        fresh = {side: copy.content for side, copy in copies.items() if copy.fresh and copy.content is not None}
         return Observation(
             head=self.head(number),
             size=oracle.size,
-            flags={it.name: holds for it in facts if (holds := oracle.holds(it)) is not None},
+            flags={fact.name: holds for fact in facts if (holds := oracle.holds(fact)) is not None},
             sides=fresh if oracle.size else {},
-            buffers={it.name: fresh[side] for side, it in lent.items() if side in fresh},
+            buffers={buffer.name: fresh[side] for side, buffer in lent.items() if side in fresh},
             live=blocks,
             owners=owners,
             lent=lent,
@@ -151,7 +151,7 @@ class World(NamedTuple):
         if step.does == "call":
             return self._called(step)
         if step.does == "drop":
-            left = {number: it for number, it in self.memories.items() if number != step.memory}
+            left = {number: memory for number, memory in self.memories.items() if number != step.memory}
             return Observation(live={}), self._replace(memories=left)
         return self._looked_at(step)
 
@@ -174,7 +174,7 @@ class World(NamedTuple):
         else:
             oracle = Oracle.new(self.policy, step.size, 0)
         world = self._having(step.memory, Followed(oracle, checks=step.checks))
-        made = tuple(_action(it, step) for it in oracle.made)
+        made = tuple(_action(wanted, step) for wanted in oracle.made)
         return world.shown(step.memory)._replace(refused="", actions=made), world
 
     def expected(self, step: Step) -> Expected | None:
@@ -219,8 +219,8 @@ class World(NamedTuple):
             after = after.written(call.side, step.write)
         if call.ends:
             lent = {}
-        for side, it in lent.items():
-            buffers[it.name] = after.copy(side).content
+        for side, buffer in lent.items():
+            buffers[buffer.name] = after.copy(side).content
         memories = {**self.memories, step.memory: self.memories[step.memory]._replace(oracle=after, lent=lent)}
         world = self._replace(memories=memories, buffers=buffers)
         flying: tuple[tuple[int | str, str, str], ...] | None = None
@@ -228,17 +228,17 @@ class World(NamedTuple):
             flying = ((step.stream, call.source, call.side),)
         elif call.does in ("adopt", "release") and self.safe:
             flying = ()
-        actions = tuple(_action(it, step, after.size) for it in expected.calls)
+        actions = tuple(_action(call, step, after.size) for call in expected.calls)
         seen = world.shown(step.memory)._replace(refused="", actions=actions, view=shows, flying=flying)
         return seen._replace(viewed=True) if call.shows else seen, world
 
     def _failed(self, step: Step, expected: Expected, *, ends: bool) -> World:
         """After a failure nothing has changed; but what is freed cannot be taken back, and the others must still be."""
-        it = self.memories[step.memory]
-        oracle = it.oracle
+        memory = self.memories[step.memory]
+        oracle = memory.oracle
         for freed in expected.calls[: step.fail - 1] if ends and step.how != "other" else ():
             oracle = oracle.freed(freed.side)
-        return self._having(step.memory, it._replace(oracle=oracle))
+        return self._having(step.memory, memory._replace(oracle=oracle))
 
     def _having(self, number: int, memory: Followed) -> World:
         return self._replace(memories={**self.memories, number: memory})
@@ -247,21 +247,23 @@ class World(NamedTuple):
         """What is in a buffer that is handed in; of the own block nobody asks."""
         return buffer.content if buffer.content is not None else self.buffers.get(buffer.name, 0)
 
-    def _means(self, it: Buffer | None, call: Call, step: Step) -> bool:
+    def _means(self, buffer: Buffer | None, call: Call, step: Step) -> bool:
         """Whether an argument is one: the own block is one only if there is a block."""
-        if it is None or it.name != OWN:
+        if buffer is None or buffer.name != OWN:
             return True
         oracle = self.memories[step.memory].oracle
-        return self.safe and oracle.copy(call.side).owner == "memory" and it.offset < oracle.size
+        return self.safe and oracle.copy(call.side).owner == "memory" and buffer.offset < oracle.size
 
     def _unsuitable(self, step: Step, call: Call) -> str:
         """Why a buffer must not be adopted, in the profile safe; empty if it can be."""
-        it = step.argument
-        if it is None or call.does != "adopt" or not self.safe:
+        argument = step.argument
+        if argument is None or call.does != "adopt" or not self.safe:
             return ""
-        if it.name == OWN:
+        if argument.name == OWN:
             return "own"
-        return UNSUITABLE.get(it.form) or ("kind" if it.side != call.side else "small" if it.longer < 0 else "")
+        return UNSUITABLE.get(argument.form) or (
+            "kind" if argument.side != call.side else "small" if argument.longer < 0 else ""
+        )
 
     def _misplaced(self, step: Step, call: Call) -> str:
         """Why a call must be refused because of where it is made, or of its stream; empty if it need not."""

@@ -113,14 +113,18 @@ def seen_as(name: str, level: str) -> str:
 
 def requirements_of(*kinds: Kind) -> dict[str, Requirement]:
     """The requirements of some kinds, by name."""
-    return {name: it for name, it in REQUIREMENTS.items() if it.kind in kinds}
+    return {name: requirement for name, requirement in REQUIREMENTS.items() if requirement.kind in kinds}
 
 
-def lacking(it: Requirement, offered: Collection[str], level: Level = "L4") -> str:
+def lacking(requirement: Requirement, offered: Collection[str], level: Level = "L4") -> str:
     """Why a requirement is not judged at this level, on a subject that offers these; empty if it is."""
-    if it.level > level:  # a level below may not even say what is offered
-        return f"judged from {it.level} on"
-    return "" if it.needs in {*offered, "anything"} else _LACKS.get(it.needs, f"needs {it.needs}")
+    if requirement.level > level:  # a level below may not even say what is offered
+        return f"judged from {requirement.level} on"
+    return (
+        ""
+        if requirement.needs in {*offered, "anything"}
+        else _LACKS.get(requirement.needs, f"needs {requirement.needs}")
+    )
 
 
 _LACKS = {
@@ -141,4 +145,8 @@ def applicable(kind: Kind, profile: Profile, offered: Collection[str], level: Le
     """The requirements of a kind that are judged with this profile, at this level, on a subject that offers these."""
     profiles = ("caffe", "safe") if profile == "safe" else ("caffe",)
     found = requirements_of(kind).items()
-    return [name for name, it in found if it.profile in profiles and not lacking(it, offered, level)]
+    return [
+        name
+        for name, requirement in found
+        if requirement.profile in profiles and not lacking(requirement, offered, level)
+    ]

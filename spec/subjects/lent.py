@@ -112,15 +112,15 @@ class LentBuffers:
     def adopted_as(self, name: str, pointers: Iterable[Adopted]) -> None:
         """Note what the allocators made of a buffer; a memory may keep that in its place."""
         if name in self._buffers:
-            self._buffers[name].pointers += (it.pointer for it in pointers)
+            self._buffers[name].pointers += (pointer.pointer for pointer in pointers)
 
     # --- lifetimes
 
     def forget(self, name: str) -> None:
         """Forget a buffer, or all without a name; and use what was their memory, if nothing else holds it."""
-        forgotten = [it for key, it in self._buffers.items() if name in ("", key)]
-        for it in forgotten:
-            it.whole = it.handed = None
+        forgotten = [buffer for key, buffer in self._buffers.items() if name in ("", key)]
+        for buffer in forgotten:
+            buffer.whole = buffer.handed = None
         gc.collect()
         for lent in forgotten[:1]:
             for other in [self._empty(lent.side, lent.size) for _ in range(3)]:
@@ -128,12 +128,14 @@ class LentBuffers:
 
     def gone(self) -> frozenset[str]:
         """The forgotten buffers that are no longer there."""
-        return frozenset(name for name, it in self._buffers.items() if it.handed is None and it.watch() is None)
+        return frozenset(
+            name for name, buffer in self._buffers.items() if buffer.handed is None and buffer.watch() is None
+        )
 
     def held(self) -> frozenset[str]:
         """The forgotten buffers that something still holds, perhaps as an array of its own."""
-        forgotten = ((name, it) for name, it in self._buffers.items() if it.handed is None)
-        return frozenset(name for name, it in forgotten if it.is_held)
+        forgotten = ((name, buffer) for name, buffer in self._buffers.items() if buffer.handed is None)
+        return frozenset(name for name, buffer in forgotten if buffer.is_held)
 
     # --- forms
 

@@ -92,7 +92,9 @@ class ObjectMemories:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._machine = subject.machine
-        self._flags = [it.name for it in self._machine.facts.values() if it.flag or it.means in ("owned", "pinned")]
+        self._flags = [
+            fact.name for fact in self._machine.facts.values() if fact.flag or fact.means in ("owned", "pinned")
+        ]
         self._applied: dict[str, str] = {}
         self.begin()
 
@@ -123,7 +125,7 @@ class ObjectMemories:
 
     def repeat(self, done: Sequence[Done]) -> None:
         """Do steps again that were done elsewhere; nothing is compared."""
-        settings = {it.name: it.initial for it in self._machine.settings.values()}
+        settings = {setting.name: setting.initial for setting in self._machine.settings.values()}
         for step, _ in done:
             if step.does == "set":
                 settings[step.name] = step.value
@@ -164,49 +166,49 @@ class ObjectMemories:
             return NOTHING
         if step.does == "new":
             return self._new(step, settings)
-        it = self._memories[step.memory]
+        memory = self._memories[step.memory]
         if step.does == "call":
-            return self._call(it, step, settings, sides, buffers)
+            return self._call(memory, step, settings, sides, buffers)
         if step.does in ("drop", "forget"):
-            return self._let_go(it, step)
-        wrong = self._do_outside(it, step)
+            return self._let_go(memory, step)
+        wrong = self._do_outside(memory, step)
         if wrong or step.quiet or step.memory in self._over:
             return Observation(wrong=wrong)
-        return self._shown(it, sides, buffers, Observation(wrong=wrong))
+        return self._shown(memory, sides, buffers, Observation(wrong=wrong))
 
-    def _let_go(self, it: _Made, step: Step) -> Observation:
+    def _let_go(self, record: _Made, step: Step) -> Observation:
         """Drop a memory, or forget a buffer, or all of them."""
         if step.does == "drop":
-            return self._dropped(it, step)
-        return self._forgotten(it, "" if step.argument is None else step.argument.name)
+            return self._dropped(record, step)
+        return self._forgotten(record, "" if step.argument is None else step.argument.name)
 
-    def _dropped(self, it: _Made, step: Step) -> Observation:
+    def _dropped(self, record: _Made, step: Step) -> Observation:
         """Drop a memory; the garbage collector is called only if something still holds it, because it takes long."""
         del self._memories[step.memory]
         watch: Callable[[], Any] | None = None
         with suppress(TypeError):  # it cannot be watched
-            watch = weakref.ref(it.memory)
-        it.memory = None
-        it.forget_views()
+            watch = weakref.ref(record.memory)
+        record.memory = None
+        record.forget_views()
         if watch is None or watch() is not None:
             gc.collect()
-        return self._acted(it)
+        return self._acted(record)
 
-    def _forgotten(self, it: _Made, name: str) -> Observation:
+    def _forgotten(self, record: _Made, name: str) -> Observation:
         """Forget a buffer, or all without a name, so that at most a memory holds them."""
-        it.forget_views()
-        it.log.flying()  # the log drops the copies that have happened
+        record.forget_views()
+        record.log.flying()  # the log drops the copies that have happened
         self._lent.forget(name)
-        return self._acted(it)
+        return self._acted(record)
 
-    def _do_outside(self, it: _Made, step: Step) -> Wrong:
+    def _do_outside(self, record: _Made, step: Step) -> Wrong:
         """Do what is no call: wait for every push, write into a buffer, or queue work; a look does nothing."""
         if step.does == "wait":
             return (*self._land(), *self._wait_for_work())
         if step.does == "write" and step.argument is not None:
             self._lent.fill(step.argument.name, step.write or 0)
         elif step.does == "queue":
-            self._queue(it, step.name, step.size, content(step.write or 0, it.size))
+            self._queue(record, step.name, step.size, content(step.write or 0, record.size))
         return ()
 
     def _land(self) -> Iterator[tuple[str, str]]:
@@ -220,71 +222,71 @@ class ObjectMemories:
             except Exception as error:  # noqa: BLE001 -- any error of a device about memory that was freed
                 yield "R42-in-flight-not-freed", f"the push failed: {error}"
 
-    def _queue(self, it: _Made, side: str, loads: int, expected: bytes) -> None:
+    def _queue(self, record: _Made, side: str, loads: int, expected: bytes) -> None:
         """Queue heavy copies, and then one of what a view of a side shows, on the current stream of the device."""
         place, half = self._subject.place(side), _HEAVY // 2
-        work, copied = place.current_stream(), place.empty(it.size)
+        work, copied = place.current_stream(), place.empty(record.size)
         heavy: Any = place.empty(_HEAVY) if loads else None
         for _ in range(loads):
             place.memcpy(heavy[:half], heavy[half:], half, ON_DEVICE, work)
-        place.memcpy(it.views[side], copied, it.size, ON_DEVICE, work)
+        place.memcpy(record.views[side], copied, record.size, ON_DEVICE, work)
         self._queued.append(_Queued(copied, place.record(work), expected))
 
     def _wait_for_work(self) -> Iterator[tuple[str, str]]:
         """Wait for work that was queued before pushes; what it should not have read."""
         queued, self._queued = self._queued, []
-        for it in queued:
-            it.event.synchronize()
-            if bytes(it.copied.get()) != it.expected:
+        for work in queued:
+            work.event.synchronize()
+            if bytes(work.copied.get()) != work.expected:
                 yield "R57-push-in-order", "the push wrote before work of the current stream had read"
 
     def _new(self, step: Step, settings: Mapping[str, str]) -> Observation:
         log, *allocators = recorded(self._subject)
-        it = self._memories[step.memory] = _Made(step.size, log)
+        record = self._memories[step.memory] = _Made(step.size, log)
         named = dict(zip(map(self._subject.keyword, self._machine.sides), allocators, strict=True))
         if step.checks:
             named["check_device"] = True
-        raised, it.memory = self._tried(self._subject.make, step, settings, (step.size,), named)
-        check_maker(self._subject, it.memory, raised, self._machine.calls, (step.size,), named)
-        acted = self._acted(it, raised, self._moved_device(step))
-        return acted if raised is not None else self._shown(it, (), (), acted)
+        raised, record.memory = self._tried(self._subject.make, step, settings, (step.size,), named)
+        check_maker(self._subject, record.memory, raised, self._machine.calls, (step.size,), named)
+        acted = self._acted(record, raised, self._moved_device(step))
+        return acted if raised is not None else self._shown(record, (), (), acted)
 
     def _call(
-        self, it: _Made, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
+        self, record: _Made, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
     ) -> Observation:
-        call, known = self._machine.calls[step.name], len(it.log.adopted)
-        method = getattr(it.memory, "close" if call.ends and self._subject.is_caffe else call.name)
-        arguments, named = self._arguments(it, step, call)
-        fuse = it.log.steps if step.how == "other" else it.log.moves
+        call, known = self._machine.calls[step.name], len(record.log.adopted)
+        method = getattr(record.memory, "close" if call.ends and self._subject.is_caffe else call.name)
+        arguments, named = self._arguments(record, step, call)
+        fuse = record.log.steps if step.how == "other" else record.log.moves
         with _armed(fuse, step):
             raised, view = self._tried(method, step, settings, arguments, named)
         del arguments
-        acted = self._acted(it, raised, self._moved_device(step))
+        acted = self._acted(record, raised, self._moved_device(step))
         if step.fail:
             acted = acted._replace(blown=bool(fuse.blown))
         if raised is None:
-            self._adopt_or_end(it, step, call, known)
+            self._adopt_or_end(record, step, call, known)
         if step.memory in self._over or (raised is not None and step.quiet):
             return acted
         if raised is None and call.shows:
-            acted = self._viewed(it, step, call, view, acted)
+            acted = self._viewed(record, step, call, view, acted)
         if step.quiet:
             sides, buffers = (), ()
         if call.ends:  # a release that failed may have freed one side: then nobody says what can be seen
             with suppress(Exception):
-                return self._shown(it, sides, buffers, acted)
+                return self._shown(record, sides, buffers, acted)
             return acted
-        return self._shown(it, sides, buffers, acted)
+        return self._shown(record, sides, buffers, acted)
 
-    def _adopt_or_end(self, it: _Made, step: Step, call: Call, known: int) -> None:
+    def _adopt_or_end(self, record: _Made, step: Step, call: Call, known: int) -> None:
         """Note what a call that was done has adopted, or that it has ended the memory."""
         if call.does == "adopt" and step.argument is not None:
-            it.adopted[call.side] = step.argument.name
-            it.older.pop(call.side, None)
-            self._lent.adopted_as(step.argument.name, it.log.adopted[known:])
+            record.adopted[call.side] = step.argument.name
+            record.older.pop(call.side, None)
+            self._lent.adopted_as(step.argument.name, record.log.adopted[known:])
         if call.ends:
-            it.adopted = {}
-            it.forget_views()
+            record.adopted = {}
+            record.forget_views()
             self._over.add(step.memory)
 
     def _tried(
@@ -323,7 +325,7 @@ class ObjectMemories:
 
     # --- arguments
 
-    def _arguments(self, it: _Made, step: Step, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _arguments(self, record: _Made, step: Step, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if call.queues:
             side = call.side if call.does == "push" else call.source
             stream = self._stream(step.stream, side)
@@ -332,8 +334,10 @@ class ObjectMemories:
             return (), {}
         wanted = step.argument
         if wanted is None or wanted.name != OWN:
-            return (None if wanted is None else self._lent.handed_in(wanted, it.size),), {}
-        return (self._lent.own(wanted, it.size, it.log.owned(wanted.side)[-1], it.views.get(wanted.side)),), {}
+            return (None if wanted is None else self._lent.handed_in(wanted, record.size),), {}
+        return (
+            self._lent.own(wanted, record.size, record.log.owned(wanted.side)[-1], record.views.get(wanted.side)),
+        ), {}
 
     def _stream(self, number: int | str, side: str) -> Any:
         """A stream of the device of a side; some object if there is no device, or if it must be no stream of it."""
@@ -349,15 +353,15 @@ class ObjectMemories:
 
     # --- what was seen
 
-    def _acted(self, it: _Made, raised: BaseException | None = None, wrong: Wrong = ()) -> Observation:
+    def _acted(self, record: _Made, raised: BaseException | None = None, wrong: Wrong = ()) -> Observation:
         """What was done to blocks since the last step, and whether it was refused."""
-        log, (calls, strays, early) = it.log, it.seen
-        it.seen = len(log.calls), len(log.stray), len(log.freed_in_flight)
+        log, (calls, strays, early) = record.log, record.seen
+        record.seen = len(log.calls), len(log.stray), len(log.freed_in_flight)
         wrong += tuple((_STRAY[kind], sentence) for kind, sentence in log.stray[strays:])
         wrong += tuple(("R42-in-flight-not-freed", sentence) for sentence in dict.fromkeys(log.freed_in_flight[early:]))
         return Observation(
             refused="" if raised is None else told(raised),
-            actions=tuple(it._replace(stream=self._number(it.stream)) for it in log.calls[calls:]),
+            actions=tuple(call._replace(stream=self._number(call.stream)) for call in log.calls[calls:]),
             wrong=wrong,
             live=log.blocks,
             flying=self._flying(log),
@@ -367,19 +371,19 @@ class ObjectMemories:
 
     def _number(self, stream: Any) -> Any:
         """The number of a stream of the caller; any other stream is itself."""
-        return next((number for number, (_, it) in self._streams.items() if it is stream), stream)
+        return next((number for number, (_, known) in self._streams.items() if known is stream), stream)
 
     def _flying(self, log: CallLog) -> tuple[tuple[Any, str, str], ...]:
-        return tuple((self._number(it.stream), *it.sides) for it in log.flying())
+        return tuple((self._number(flight.stream), *flight.sides) for flight in log.flying())
 
-    def _viewed(self, it: _Made, step: Step, call: Call, view: Any, acted: Observation) -> Observation:
+    def _viewed(self, record: _Made, step: Step, call: Call, view: Any, acted: Observation) -> Observation:
         """What a view shows; then it is written."""
-        it.views[call.side] = view
+        record.views[call.side] = view
         if self._subject.level < "L1" or view is None or self._subject.place(call.side) is None:
             return acted._replace(viewed=view is not None)
         try:
             held = shown(self._subject, view, call.side)
-            seen = acted._replace(viewed=True, view=held, wrong=(*acted.wrong, *self._of_view(it, call, view)))
+            seen = acted._replace(viewed=True, view=held, wrong=(*acted.wrong, *self._of_view(record, call, view)))
         except Violation:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a view raises that cannot be read
@@ -388,31 +392,33 @@ class ObjectMemories:
         if call.writes and step.write is not None:
             if self._subject.journal is not None:
                 self._subject.journal(self._done)
-            put(self._subject, view, content(step.write, it.size), call.side)
-        if call.side in it.older and not step.quiet and call.side not in {side for *_, side in seen.flying or ()}:
-            seen = seen._replace(older={call.side: shown(self._subject, it.older[call.side], call.side)})
+            put(self._subject, view, content(step.write, record.size), call.side)
+        if call.side in record.older and not step.quiet and call.side not in {side for *_, side in seen.flying or ()}:
+            seen = seen._replace(older={call.side: shown(self._subject, record.older[call.side], call.side)})
         if call.does == "read":
-            it.older[call.side] = view
+            record.older[call.side] = view
         return seen
 
-    def _of_view(self, it: _Made, call: Call, view: Any) -> Iterator[tuple[str, str]]:
+    def _of_view(self, record: _Made, call: Call, view: Any) -> Iterator[tuple[str, str]]:
         """What is wrong with the object itself."""
-        earlier = it.returned.setdefault(call.name, [])
+        earlier = record.returned.setdefault(call.name, [])
         if any(view is old for old in earlier):
             yield "R46-fresh-view", f"{call.name} returned one object twice"
         earlier.append(view)
         if call.does == "read" and self._subject.is_host(call.side) and not _is_frozen(view):
             yield "R47-read-only-view", f"the view of {call.name} can be written"
 
-    def _shown(self, it: _Made, sides: Collection[str], buffers: Collection[str], acted: Observation) -> Observation:
-        subject, memory, sees_bytes = self._subject, it.memory, self._subject.level >= "L1"
-        flying = self._flying(it.log)
+    def _shown(
+        self, record: _Made, sides: Collection[str], buffers: Collection[str], acted: Observation
+    ) -> Observation:
+        subject, memory, sees_bytes = self._subject, record.memory, self._subject.level >= "L1"
+        flying = self._flying(record.log)
         landing = {side for *_, side in flying}
         held: dict[str, bytes] = {}
-        for side in sides if it.size and sees_bytes else ():
-            owned = it.log.owned(side)
-            if side not in landing and side not in it.adopted and owned:
-                held[side] = fetch(subject, owned[-1], it.size, side)
+        for side in sides if record.size and sees_bytes else ():
+            owned = record.log.owned(side)
+            if side not in landing and side not in record.adopted and owned:
+                held[side] = fetch(subject, owned[-1], record.size, side)
         lent = ((name, self._lent.known(name)) for name in buffers if sees_bytes)
         flags = {name: getattr(memory, name) for name in self._flags if hasattr(memory, name)}
         return acted._replace(
@@ -421,7 +427,7 @@ class ObjectMemories:
             flags=flags,
             sides=held,
             buffers={name: self._whole(one) for name, one in lent if one is not None and one.side not in landing},
-            live=it.log.blocks,
+            live=record.log.blocks,
             flying=flying,
         )
 

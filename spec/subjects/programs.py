@@ -78,34 +78,34 @@ class ProgramMemories:
             return self._new(step)
         if step.does == "call":
             return self._call(step, settings, buffers)
-        it = self._memories[step.memory]
+        memory = self._memories[step.memory]
         if step.does == "drop":
-            return self._acted(it, self._program.ask("drop", memory=it.number))
-        self._do_outside(it, step)
+            return self._acted(memory, self._program.ask("drop", memory=memory.number))
+        self._do_outside(memory, step)
         if step.quiet or step.memory in self._over:
             return NOTHING
-        return self._shown(it, self._state(it), buffers)
+        return self._shown(memory, self._state(memory), buffers)
 
-    def _do_outside(self, it: _Asked, step: Step) -> None:
+    def _do_outside(self, remote: _Asked, step: Step) -> None:
         """Do what is no call: wait for every push, or write into a buffer of the caller; a look does nothing."""
         if step.does == "wait":
             self._program.ask("synchronize")
             for other in self._memories.values():
                 other.ledger.land()
         elif step.does == "write" and step.argument is not None and self._program.level >= "L1":
-            bytes_ = content(step.write or 0, it.size)
+            bytes_ = content(step.write or 0, remote.size)
             self._program.ask("write_buffer", buffer=self._names[step.argument.name], bytes=bytes_.hex())
 
     def _new(self, step: Step) -> Observation:
         ledger = Ledger(step.size, defers=self.defers)
-        it = self._memories[step.memory] = _Asked(self._program.next_id(), step.size, ledger)
-        answer = self._program.ask("new", memory=it.number, size=step.size)
-        return self._shown(it, self._whole(answer), (), self._acted(it, answer))
+        remote = self._memories[step.memory] = _Asked(self._program.next_id(), step.size, ledger)
+        answer = self._program.ask("new", memory=remote.number, size=step.size)
+        return self._shown(remote, self._whole(answer), (), self._acted(remote, answer))
 
     def _call(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
-        it, call = self._memories[step.memory], self._program.protocol.machine.calls[step.name]
-        fields: dict[str, Any] = {"memory": it.number, **settings}
-        name = "" if step.argument is None else self._handed_in(it, step.argument)
+        remote, call = self._memories[step.memory], self._program.protocol.machine.calls[step.name]
+        fields: dict[str, Any] = {"memory": remote.number, **settings}
+        name = "" if step.argument is None else self._handed_in(remote, step.argument)
         if call.does == "adopt":
             fields["buffer"] = name or None
         if call.queues:
@@ -113,39 +113,39 @@ class ProgramMemories:
         if step.fail:
             fields |= {"fail": step.fail, **({"partial": True} if step.how == "half" else {})}
         answer = self._program.ask(call.name, **fields)
-        acted = self._acted(it, answer, step)
+        acted = self._acted(remote, answer, step)
         if step.memory in self._over:
             return acted
         if answer.get("refused"):
-            return self._after_refusal(it, step, answer, buffers, acted)
+            return self._after_refusal(remote, step, answer, buffers, acted)
         if call.does == "adopt" and step.argument is not None:
-            it.ledger.adopt(call.side, name)
+            remote.ledger.adopt(call.side, name)
         if call.ends:
             self._over.add(step.memory)
             return acted
-        return self._shown(it, self._written(it, call, step, answer), () if step.quiet else buffers, acted)
+        return self._shown(remote, self._written(remote, call, step, answer), () if step.quiet else buffers, acted)
 
     def _after_refusal(
-        self, it: _Asked, step: Step, answer: dict[str, Any], buffers: Collection[str], acted: Observation
+        self, remote: _Asked, step: Step, answer: dict[str, Any], buffers: Collection[str], acted: Observation
     ) -> Observation:
         """What is seen of a memory after a call that was refused; the answer need not say it."""
         if "head" not in answer:
             if step.quiet:
                 return acted
-            answer = {**answer, **self._state(it)}
-        return self._shown(it, answer, () if step.quiet else buffers, acted)
+            answer = {**answer, **self._state(remote)}
+        return self._shown(remote, answer, () if step.quiet else buffers, acted)
 
-    def _written(self, it: _Asked, call: Call, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
+    def _written(self, remote: _Asked, call: Call, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         """What is seen after the view that a call returned was written."""
         view = answer.get("view")
         if not call.writes or step.write is None or view is None or self._program.level < "L1":
             return self._whole(answer)
-        bytes_ = content(step.write, it.size).hex()
-        after = self._program.ask("write_view", memory=it.number, side=call.side, bytes=bytes_)
+        bytes_ = content(step.write, remote.size).hex()
+        after = self._program.ask("write_view", memory=remote.number, side=call.side, bytes=bytes_)
         return {**self._whole(after), "view": view}
 
-    def _state(self, it: _Asked) -> dict[str, Any]:
-        return self._whole(self._program.ask("state", memory=it.number))
+    def _state(self, remote: _Asked) -> dict[str, Any]:
+        return self._whole(self._program.ask("state", memory=remote.number))
 
     def _whole(self, answer: dict[str, Any]) -> dict[str, Any]:
         """An answer that says the head."""
@@ -155,10 +155,10 @@ class ProgramMemories:
 
     # --- arguments
 
-    def _handed_in(self, it: _Asked, buffer: Buffer) -> str:
+    def _handed_in(self, remote: _Asked, buffer: Buffer) -> str:
         """The port's name of a buffer, which is made if there is none, or filled again."""
         if buffer.name == OWN:
-            self._own(it, buffer)
+            self._own(remote, buffer)
             return OWN
         known = buffer.name in self._names
         if not known:
@@ -166,7 +166,7 @@ class ProgramMemories:
             self._names[buffer.name] = f"{Subject.keyword(buffer.side)}{self._program.buffers}"
         name = self._names[buffer.name]
         if not known or buffer.content is not None:
-            whole = content(buffer.content or 0, max(it.size + min(buffer.longer, 0), 0))
+            whole = content(buffer.content or 0, max(remote.size + min(buffer.longer, 0), 0))
             bytes_ = (whole + bytes([CANARY]) * buffer.longer).hex()
             if known:
                 self._program.ask("write_buffer", buffer=name, bytes=bytes_)
@@ -174,9 +174,9 @@ class ProgramMemories:
                 self._program.ask("buffer", buffer=name, side=buffer.side, bytes=bytes_)
         return name
 
-    def _own(self, it: _Asked, buffer: Buffer) -> None:
+    def _own(self, remote: _Asked, buffer: Buffer) -> None:
         part = {"offset": buffer.offset} if buffer.offset else {}
-        answer = self._program.ask("own_buffer", memory=it.number, side=buffer.side, buffer=OWN, **part)
+        answer = self._program.ask("own_buffer", memory=remote.number, side=buffer.side, buffer=OWN, **part)
         if "refused" in answer:
             message = f"own_buffer was refused, and the memory has a block on {buffer.side}: {answer['refused']}"
             raise self._program.violation("P02-one-answer", message)
@@ -189,7 +189,7 @@ class ProgramMemories:
 
     # --- what was seen
 
-    def _acted(self, it: _Asked, answer: dict[str, Any], step: Step | None = None) -> Observation:
+    def _acted(self, remote: _Asked, answer: dict[str, Any], step: Step | None = None) -> Observation:
         """What was done to blocks, and whether it was refused."""
         refused = answer.get("refused") or ""
         if self._program.level < "L2":
@@ -197,21 +197,23 @@ class ProgramMemories:
         actions = tuple(self._actions(answer, step))
         if step is not None and step.fail and self._program.level >= "L3":
             check_failure(self._program, actions, step.fail)
-        wrong = it.ledger.take(actions)
-        return Observation(refused=refused, actions=actions, wrong=wrong, live=it.ledger.live, flying=it.ledger.flying)
+        wrong = remote.ledger.take(actions)
+        return Observation(
+            refused=refused, actions=actions, wrong=wrong, live=remote.ledger.live, flying=remote.ledger.flying
+        )
 
     def _actions(self, answer: dict[str, Any], step: Step | None) -> Iterator[Action]:
         """The actions of an answer, on streams as the case numbers them."""
-        for it in actions_told(self._program.protocol, answer):
-            stream = it.stream
+        for action in actions_told(self._program.protocol, answer):
+            stream = action.stream
             if stream is not None:
                 stream = self._streams.get(stream, stream)
-            elif it.does == "push" and step is not None:
+            elif action.does == "push" and step is not None:
                 stream = step.stream
-            yield it._replace(stream=stream)
+            yield action._replace(stream=stream)
 
     def _shown(
-        self, it: _Asked, answer: dict[str, Any], buffers: Collection[str], acted: Observation = NOTHING
+        self, remote: _Asked, answer: dict[str, Any], buffers: Collection[str], acted: Observation = NOTHING
     ) -> Observation:
         machine, view = self._program.protocol.machine, answer.get("view")
         sides = {side: bytes.fromhex(answer[side]) for side in machine.sides if answer.get(side) is not None}
@@ -227,8 +229,8 @@ class ProgramMemories:
             flags={name: answer[name] for name in self._flags if answer.get(name) is not None},
             sides=sides,
             buffers=read,
-            live=it.ledger.live,
-            flying=it.ledger.flying,
+            live=remote.ledger.live,
+            flying=remote.ledger.flying,
             wrong=acted.wrong,
         )
 
@@ -238,7 +240,7 @@ class ProgramMemories:
 
 def actions_told(protocol: Any, answer: dict[str, Any]) -> Iterator[Action]:
     """The actions of an answer, on streams as the program numbers them."""
-    pinning = {it.side: it.name for it in protocol.machine.facts.values() if it.means == "pinned"}
+    pinning = {fact.side: fact.name for fact in protocol.machine.facts.values() if fact.means == "pinned"}
     for listed in answer["actions"]:
         told: dict[str, Any] = {"action": listed} if isinstance(listed, str) else listed
         meaning = protocol.actions[told["action"]]
@@ -258,7 +260,7 @@ def actions_told(protocol: Any, answer: dict[str, Any]) -> Iterator[Action]:
 
 def check_failure(program: RemoteProgram, actions: Iterable[Action], told: int) -> None:
     """Refuse an action that was told to fail, and did not."""
-    counted = [it for it in actions if it.does != "wait"]
-    if told <= len(counted) and not (it := counted[told - 1]).failed:
-        sentence = f"action {told}, {it.does} {it.side}, was told to fail, and the port did it"
+    counted = [action for action in actions if action.does != "wait"]
+    if told <= len(counted) and not (action := counted[told - 1]).failed:
+        sentence = f"action {told}, {action.does} {action.side}, was told to fail, and the port did it"
         raise program.violation("P03-fails-when-told", sentence)

@@ -65,7 +65,7 @@ def family_of(error: BaseException) -> str:
 def statements(done: Sequence[Done], subject: Subject) -> tuple[str, ...]:
     """The steps of a case as a whole program, with its imports; the last one may raise."""
     text = _Text(subject)
-    return program_of([line for k, it in enumerate(done, 1) for line in text.of(it, last=k == len(done))], subject)
+    return program_of([line for k, step in enumerate(done, 1) for line in text.of(step, last=k == len(done))], subject)
 
 
 _IMPORTS: Mapping[str, tuple[str, ...]] = {
@@ -124,7 +124,7 @@ class _Text:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._machine = subject.machine
-        settings = {it.name: it.initial for it in self._machine.settings.values()}
+        settings = {setting.name: setting.initial for setting in self._machine.settings.values()}
         self._names = _Names(settings, dict(settings))
 
     def of(self, done: Done, *, last: bool) -> Iterator[str]:
@@ -164,7 +164,7 @@ class _Text:
     def _new(self, step: Step, memory: str, raised: str) -> Iterator[str]:
         self._names.sizes[step.memory] = step.size
         keywords = [self._subject.keyword(side) for side in self._machine.sides]
-        names = [_numbered(it, step.memory) for it in ("log", *keywords)]
+        names = [_numbered(keyword, step.memory) for keyword in ("log", *keywords)]
         yield from self._applied()
         yield f"{', '.join(names)}{'' if keywords else ','} = recorded(subject)"
         given = "".join(f", {keyword}={name}" for keyword, name in zip(keywords, names[1:], strict=True))

@@ -47,10 +47,10 @@ def suite_files(
         As `vectors` does.
     """
     machines = EDITIONS.values() if machine is None else (machine,)
-    for it in machines:
+    for each in machines:
         for name in SUITES:
-            path = f"{folder_of(it)}/{name}.jsonl"
-            chosen = vectors(name, it, policy) if is_chosen(path, wanted) else ()
+            path = f"{folder_of(each)}/{name}.jsonl"
+            chosen = vectors(name, each, policy) if is_chosen(path, wanted) else ()
             if text := "".join(f"{vector.line()}\n" for vector in chosen):
                 yield path, text
     yield SCHEMA, json.dumps(schema(machine), indent=2) + "\n"

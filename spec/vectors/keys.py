@@ -39,8 +39,8 @@ def _key(name: str, text: str, kind: Type, role: str = "does", *, required: bool
 def _parts(required: Mapping[str, Type], options: Mapping[str, Type] | None = None) -> Type:
     """A part of a key: an object."""
     return object_of(
-        [*(Field(name, it, "") for name, it in required.items())]
-        + [Field(name, it, "", required=False) for name, it in (options or {}).items()]
+        [*(Field(name, kind, "") for name, kind in required.items())]
+        + [Field(name, option, "", required=False) for name, option in (options or {}).items()]
     )
 
 
@@ -56,7 +56,7 @@ def memory_step(machine: Machine | None = None) -> tuple[Field, ...]:
     """The keys of a step of a machine; without one, of Caffe's editions."""
     machine = machine or caffe.EVERYTHING
     settings = [f"set_{name}" for name in machine.settings]
-    values = one_of(dict.fromkeys(value for it in machine.settings.values() for value in it.values))
+    values = one_of(dict.fromkeys(value for setting in machine.settings.values() for value in setting.values))
     flags: Type = {
         "type": "object",
         "additionalProperties": FLAG,
@@ -178,7 +178,7 @@ def line_of(machine: Machine | None) -> tuple[Field, ...]:
     """The keys of a line of a machine; without one, of Caffe's editions."""
     if machine is None:
         return LINE
-    return tuple(replace(it, type=one_of((machine.name,))) if it.name == "edition" else it for it in LINE)
+    return tuple(replace(key, type=one_of((machine.name,))) if key.name == "edition" else key for key in LINE)
 
 
 def schema(machine: Machine | None = None) -> Type:

@@ -72,7 +72,7 @@ def refusals(machine: Machine) -> Mapping[str | None, str]:
     if machine in (caffe.EVERYTHING, *EDITIONS.values()):
         return REFUSALS
     ours = dict.fromkeys(get_args(Reason), "the policy refuses the call, and does not say what the machine calls it")
-    own = {it.name: it.text or "the machine refuses the call" for it in machine.refusals.values()}
+    own = {refusal.name: refusal.text or "the machine refuses the call" for refusal in machine.refusals.values()}
     return {None: REFUSALS[None], **ours, **own}
 
 
@@ -94,10 +94,10 @@ def operation(machine: Machine, step: Step) -> Operation:
     return done | ({} if step.write is None else {"write": step.write}) | ({"fail": step.fail} if step.fail else {})
 
 
-def _argument(it: Buffer) -> dict[str, Any]:
-    if it.name == OWN:
-        return {"own": True, **({"offset": it.offset} if it.offset else {})}
-    return {"buffer": int(it.name), **({} if it.content is None else {"bytes": it.content})}
+def _argument(buffer: Buffer) -> dict[str, Any]:
+    if buffer.name == OWN:
+        return {"own": True, **({"offset": buffer.offset} if buffer.offset else {})}
+    return {"buffer": int(buffer.name), **({} if buffer.content is None else {"bytes": buffer.content})}
 
 
 def expected(world: World, steps: Case) -> Iterator[Operation]:
@@ -122,7 +122,7 @@ def _seen(world: World, step: Step, due: Observation, after: World) -> Operation
         did = world.expected(step)
         if due.size and due.refused != FAILED and did is not None:
             did_steps = () if due.refused else did.steps
-            seen["actions"] = [action_of(machine, it.operation, it.side, it.source) for it in did_steps]
+            seen["actions"] = [action_of(machine, step.operation, step.side, step.source) for step in did_steps]
         if call.ends:
             return seen
         if due.view is not None:
@@ -133,7 +133,7 @@ def _seen(world: World, step: Step, due: Observation, after: World) -> Operation
         **seen,
         "head": due.head,
         "flags": {name: value for name, value in flags.items() if value is not None},
-        "bytes": {side: it.content if it.fresh else None for side, it in oracle.copies.items()},
+        "bytes": {side: copy.content if copy.fresh else None for side, copy in oracle.copies.items()},
     }
 
 
@@ -173,7 +173,7 @@ def due_of(machine: Machine, done: Operation, size: int, lent: Mapping[str, Buff
     fresh = {side: number for side, number in done.get("bytes", {}).items() if number is not None}
     flags = done.get("flags", {})
     refused = None if call is None else FAILED if "fail" in done else _reason(machine, call, done)
-    owned = {it.side: flags.get(it.name) for it in machine.facts.values() if it.means == "owned"}
+    owned = {fact.side: flags.get(fact.name) for fact in machine.facts.values() if fact.means == "owned"}
     return Observation(
         refused=refused,
         actions=tuple(_actions(machine, done["actions"], size, flags)) if "actions" in done else None,
@@ -183,7 +183,7 @@ def due_of(machine: Machine, done: Operation, size: int, lent: Mapping[str, Buff
         size=size,
         flags=flags,
         sides=fresh if size else {},
-        buffers={it.name: fresh[side] for side, it in lent.items() if side in fresh},
+        buffers={buffer.name: fresh[side] for side, buffer in lent.items() if side in fresh},
         live={} if call is not None and call.ends and not refused else None,
         owners={side: "memory" for side, value in owned.items() if value},
         lent=lent,
@@ -205,8 +205,8 @@ def _reason(machine: Machine, call: Call, done: Operation) -> str:
 
 def _actions(machine: Machine, words: Iterable[str], size: int, flags: Mapping[str, bool]) -> Iterator[Action]:
     """The actions that these words name; what is allocated is page-locked if the flag about it says so."""
-    pinned = {it.side: flags.get(it.name) for it in machine.facts.values() if it.means == "pinned"}
-    for it in map(machine.actions.__getitem__, words):
-        if it.does in ("allocate", "zero", "copy", "free"):
-            kind = pinned.get(it.side) if it.does == "allocate" else None
-            yield Action("push" if it.queued else it.does, it.side, it.source, size, kind)
+    pinned = {fact.side: flags.get(fact.name) for fact in machine.facts.values() if fact.means == "pinned"}
+    for action in map(machine.actions.__getitem__, words):
+        if action.does in ("allocate", "zero", "copy", "free"):
+            kind = pinned.get(action.side) if action.does == "allocate" else None
+            yield Action("push" if action.queued else action.does, action.side, action.source, size, kind)

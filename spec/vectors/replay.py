@@ -64,7 +64,7 @@ def replay(subject: Subject, vector: dict[str, Any]) -> Difference | None:
     judge = Judge(REQUIREMENTS, level=subject.level, excused=lambda _: False)  # every difference counts
     comparison = comparison_of(subject, judge, performer, safe=False)
     performer.begin()
-    settings = {it.name: it.initial for it in subject.machine.settings.values()}
+    settings = {setting.name: setting.initial for setting in subject.machine.settings.values()}
     steps = _Steps(subject, vector)
     for number, step, due in steps.told():
         word = vector["steps"][number]["call"] if step.does != "new" else "new"
@@ -145,7 +145,7 @@ def _beyond(subject: Subject, program: RemoteProgram, vector: dict[str, Any]) ->
     if subject.level < _FAILURES_FROM and any("fail" in step for step in steps):
         return f"their actions fail on request: a port does so from {_FAILURES_FROM} on, and this is {subject.level}"
     own = (step["argument"] for step in steps if isinstance(step.get("argument"), dict))
-    if "own_buffer" not in program.offers and any("own" in it for it in own):
+    if "own_buffer" not in program.offers and any("own" in argument for argument in own):
         return "they adopt the memory's own pointer, and the port does not answer the request own_buffer"
     return ""
 

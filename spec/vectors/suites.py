@@ -104,7 +104,9 @@ def _program(
     machine: Machine, sequence: Iterable[Input | Step], size: int = _SIZE, profile: Profile = "caffe"
 ) -> VectorProgram:
     """A program of one memory from a sequence, with another content in every step, and its end."""
-    done = [_step_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(_sayable(machine, sequence), 1)]
+    done = [
+        _step_of(step, n) if isinstance(step, Input) else step for n, step in enumerate(_sayable(machine, sequence), 1)
+    ]
     return VectorProgram(machine, (size,), (*done, *_end_of(machine)), profile)
 
 
@@ -112,13 +114,13 @@ def _sayable(machine: Machine, sequence: Iterable[Input | Step]) -> Iterator[Inp
     """A sequence without the calls that a table does not define where they are, or only for facts that are given."""
     takes = stepper(machine)
     state = takes.start
-    for it in sequence:
-        if isinstance(it, Input):
-            step = takes.step(state, it)
-            if step is None or it.given:
+    for entry in sequence:
+        if isinstance(entry, Input):
+            step = takes.step(state, entry)
+            if step is None or entry.given:
                 continue
             state = step.after
-        yield it
+        yield entry
 
 
 def _end_of(machine: Machine, memory: int = 0) -> Case:
@@ -158,7 +160,7 @@ def _cells(machine: Machine) -> Iterator[VectorProgram]:
 def _failures(machine: Machine) -> Iterator[VectorProgram]:
     """In every state each action of every call fails; then the call is repeated, or the memory is released."""
     for state, sequence in access_sequences(machine).items():
-        if any(it.given for it in sequence):
+        if any(entry.given for entry in sequence):
             continue
         for entry, step in space(machine).steps[state].items():
             if entry.given:
@@ -176,11 +178,11 @@ def _reads(machine: Machine) -> tuple[Input, ...]:
 
 def _aliases(machine: Machine) -> Iterator[VectorProgram]:
     """Adopting a memory's own pointer, adopting a buffer twice, and writing to an adopted buffer."""
-    calls = [it for it in machine.calls.values() if _can(machine, it)]
-    if not any(it.does == "write" for it in calls):
+    calls = [call for call in machine.calls.values() if _can(machine, call)]
+    if not any(call.does == "write" for call in calls):
         return
-    for call in (it for it in calls if it.does == "adopt"):
-        writes = (it for it in calls if it.does == "write")
+    for call in (call for call in calls if call.does == "adopt"):
+        writes = (call for call in calls if call.does == "write")
         write, *others = sorted(writes, key=lambda other: other.side != call.side)
         reads = _reads(machine)
         yield from _own_pointers(machine, call, write)
@@ -223,8 +225,8 @@ def _several(machine: Machine) -> Iterator[VectorProgram]:
                 if at < len(sequence):
                     is_call = sequence[at].call is not None
                     steps += _on(memory, _step_of(sequence[at], 1 + at * len(turns) + memory))
-                    steps += (Step("look", it) for it in range(len(turns)) if it != memory and is_call)
-        ends = (it for memory in range(len(turns)) for it in _end_of(machine, memory))
+                    steps += (Step("look", number) for number in range(len(turns)) if number != memory and is_call)
+        ends = (step for memory in range(len(turns)) for step in _end_of(machine, memory))
         yield VectorProgram(machine, _SEVERAL, (*steps, *ends))
 
 
@@ -232,7 +234,7 @@ def _own_pointers(machine: Machine, call: Call, write: Call) -> Iterator[VectorP
     """Adopting the own pointer, or one into the own block: we promise for Caffe's editions alone that it is refused."""
     if machine not in EDITIONS.values():
         return
-    owned = next(it.name for it in machine.facts.values() if (it.means, it.side) == ("owned", call.side))
+    owned = next(fact.name for fact in machine.facts.values() if (fact.means, fact.side) == ("owned", call.side))
     for state, sequence in access_sequences(machine).items():
         if owned in space(machine).steps[state][Input(write)].after.facts:
             for offset in (0, 1):
@@ -250,7 +252,7 @@ def _modes(machine: Machine) -> Iterator[VectorProgram]:
     """Every mode for the allocation of host memory with every mode for its free, by adoption and by release."""
     if machine not in EDITIONS.values():
         return
-    down = [Input(it) for it in (caffe.GPU_DATA, caffe.CPU_DATA) if _can(machine, it)]
+    down = [Input(call) for call in (caffe.GPU_DATA, caffe.CPU_DATA) if _can(machine, call)]
     for first, second in product(Mode, Mode):
         for fresh in ([Input(caffe.CPU_DATA)], [Input(caffe.MUTABLE_CPU_DATA)], down):
             for freed in ([], [Input(caffe.SET_CPU_DATA)], [Input(caffe.SET_CPU_DATA), *down]):

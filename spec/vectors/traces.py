@@ -84,10 +84,10 @@ class _Outcome(NamedTuple):
         shown = _bytes(step.get("shows"), size)
         if None not in (shown, self.shows) and shown != self.shows:
             told += f", which shows {contrasted(self.shows or b'', shown or b'')[0]}"
-        for side, it in self.after.copies.items():
+        for side, copy in self.after.copies.items():
             held = _bytes(step.get("bytes", {}).get(side), size)
-            if None not in (held, it.content) and held != it.content:
-                told += f", and the {side} side holds {contrasted(it.content, held or b'')[0]}"
+            if None not in (held, copy.content) and held != copy.content:
+                told += f", and the {side} side holds {contrasted(copy.content, held or b'')[0]}"
         return told
 
 
@@ -164,7 +164,7 @@ class _Run:
         self._stepper = stepper(machine)
         _check_keys(header, _OF_RUN | machine.settings.keys())
         inputs = self._stepper.inputs(settings=False, end=True)
-        self._entries = {call: [it for it in inputs if str(it.call) == call] for call in machine.calls}
+        self._entries = {call: [entry for entry in inputs if str(entry.call) == call] for call in machine.calls}
         sizes: list[int] = header.get("sizes", [header["size"]] if "size" in header else [])
         if sizes and (sentence := wrong_sizes(sizes)):
             raise ValueError(f"the sizes of its memories are wrong: {short(sizes)} {sentence}")
@@ -174,7 +174,7 @@ class _Run:
         for setting in machine.settings.values():
             begun = [setting.initial] if "steps" in header else setting.values
             values = [header[setting.name]] if setting.name in header else begun
-            self._starts = {self._set(it, setting.name, value) for value in values for it in self._starts}
+            self._starts = {self._set(start, setting.name, value) for value in values for start in self._starts}
         # A vector says only what happens to memory.
         self._unsaid = {"adopt", "wait", ""} if "steps" in header else {"adopt"}
         self._memories: dict[int, list[TableOracle]] = {}
@@ -187,7 +187,7 @@ class _Run:
         call, number = step.get("call", ""), step.get("memory", 0)
         if setting := setting_of(self._machine, call):
             value = step["argument"]
-            self._starts = {self._set(it, setting, value) for it in self._starts}
+            self._starts = {self._set(start, setting, value) for start in self._starts}
             self._memories = {key: self._with(them, setting, value) for key, them in self._memories.items()}
             return None
         argument: Any = step.get("argument")
@@ -197,17 +197,17 @@ class _Run:
         for name in self._machine.settings.keys() & step.keys():
             candidates = self._with(candidates, name, step[name])
         size = self._sizes.get(number)
-        outcomes = [it for candidate in candidates for it in self._outcomes(candidate, step, size)]
-        agreeing = (self._agreeing(it, step, size) for it in outcomes)
-        self._memories[number] = _distinct(it for it in agreeing if it is not None)
+        outcomes = [outcome for candidate in candidates for outcome in self._outcomes(candidate, step, size)]
+        agreeing = (self._agreeing(outcome, step, size) for outcome in outcomes)
+        self._memories[number] = _distinct(oracle for oracle in agreeing if oracle is not None)
         if self._memories[number]:
             return None
-        return tuple(dict.fromkeys(it.told(step, size) for it in outcomes)), _seen(step)
+        return tuple(dict.fromkeys(outcome.told(step, size) for outcome in outcomes)), _seen(step)
 
     def _check(self, step: dict[str, Any]) -> None:
         machine = self._machine
         _check_keys(step, _OF_STEP | machine.settings.keys())
-        known = {*machine.calls, *(f"set_{it}" for it in machine.settings), WRITE_BUFFER, LOOK}
+        known = {*machine.calls, *(f"set_{setting}" for setting in machine.settings), WRITE_BUFFER, LOOK}
         _check_words("call", [step["call"]] if "call" in step else [], known)
         _check_words("head", [step["head"]] if "head" in step else [], machine.heads)
         _check_words("action", step.get("actions", ()), machine.actions)
@@ -229,7 +229,9 @@ class _Run:
 
     def _with(self, candidates: Iterable[TableOracle], setting: str, value: str) -> list[TableOracle]:
         """The candidates with another value of a setting."""
-        return _distinct(replace(it, state=self._set(it.state, setting, value)) for it in candidates)
+        return _distinct(
+            replace(candidate, state=self._set(candidate.state, setting, value)) for candidate in candidates
+        )
 
     # --- what a candidate can do
 
@@ -247,10 +249,12 @@ class _Run:
         else:
             states = [at]
             for setting in self._machine.settings.values():
-                states = _distinct(it for value in setting.values for it in self._with(states, setting.name, value))
-            for it in states:
+                states = _distinct(
+                    state for value in setting.values for state in self._with(states, setting.name, value)
+                )
+            for state in states:
                 for name in self._machine.calls:
-                    yield from self._called(it, name, step, size)
+                    yield from self._called(state, name, step, size)
 
     def _called(self, at: TableOracle, name: str, step: dict[str, Any], size: int | None) -> Iterator[_Outcome]:
         call = self._machine.calls[name]
@@ -284,12 +288,16 @@ class _Run:
         """The candidate after a line, if its outcome agrees with what was recorded."""
         after, words = outcome.after, self._machine.actions
         refused = step.get("refusal", step.get("refused", outcome.refusal)) or ""
-        actions = [it for it in outcome.actions if words[it].does not in self._unsaid]
+        actions = [action for action in outcome.actions if words[action].does not in self._unsaid]
         flags = {flag.name: after.holds(flag) for flag in self._machine.flags}
         shown = _bytes(step.get("shows"), size)
         agrees = (
             (refused == outcome.refusal or (refused is True and outcome.refusal != ""))
-            and [it for it in step.get("actions", actions) if it not in words or words[it].does not in self._unsaid]
+            and [
+                action
+                for action in step.get("actions", actions)
+                if action not in words or words[action].does not in self._unsaid
+            ]
             == actions
             and step.get("head", after.head) == after.head
             and all(flags.get(name, value) == value for name, value in step.get("flags", {}).items())
@@ -317,7 +325,12 @@ def _forgetful(oracle: TableOracle, sides: Iterable[str] | None = None) -> Table
 
 def _distinct(oracles: Iterable[TableOracle]) -> list[TableOracle]:
     """States without those that are alike."""
-    return [*{(it.state, it.released, *(copy.content for copy in it.copies.values())): it for it in oracles}.values()]
+    return [
+        *{
+            (oracle.state, oracle.released, *(copy.content for copy in oracle.copies.values())): oracle
+            for oracle in oracles
+        }.values()
+    ]
 
 
 def _bytes(value: int | str | None, size: int | None) -> bytes | None:

@@ -137,7 +137,7 @@ def vectors(suite: str, edition: AnyMachine, policy: Policy | None = None) -> It
         check_fit(machine, policy)
     mute = mute_calls(machine, policy)
     for program in programs(suite, machine):
-        kept = tuple(it for it in program.operations if it.name not in mute)
+        kept = tuple(operation for operation in program.operations if operation.name not in mute)
         # Without a call there may be another number of actions, of which one has to fail.
-        if kept == program.operations or not any(it.fail for it in kept):
+        if kept == program.operations or not any(step.fail for step in kept):
             yield Vector(suite, program._replace(operations=kept), policy)

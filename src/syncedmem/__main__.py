@@ -31,7 +31,7 @@ def main() -> None:
     try:
         run()
     except KeyboardInterrupt as error:  # between two lines of ours, where nothing else says so
-        sys.exit(say(next((it for it in error.args if isinstance(it, int)), SIGINT)))
+        sys.exit(say(next((argument for argument in error.args if isinstance(argument, int)), SIGINT)))
 
 
 if __name__ == "__main__":

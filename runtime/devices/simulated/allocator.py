@@ -354,7 +354,7 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         """Whether the memory of an array lies in one of the live blocks."""
         start = address_of(ptr)
         blocks: list[Block] = self._live.all_behind()
-        return any(it.address <= start and start + ptr.nbytes <= it.address + it.size for it in blocks)
+        return any(block.address <= start and start + ptr.nbytes <= block.address + block.size for block in blocks)
 
     def check(self) -> None:
         """Check for stray writes: into red zones, and into memory that was freed lately."""

@@ -436,7 +436,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
         if function not in OPERATORS or method != "__call__" or options:
             raise InvalidArgumentError("operation", function, f"an operator of arrays ({NOT_BOTH})")
         expected = f"a number or an array of {where}; the host computes with what get() returns"
-        operands = [it if self._is_mine(it) else number(function, it, expected) for it in inputs]
+        operands = [operand if self._is_mine(operand) else number(function, operand, expected) for operand in inputs]
         if target is None:
             outcome = Outcome(function, operands)
             return self._computed(partial(compute, function), outcome.shape, outcome.dtype, operands)
@@ -549,7 +549,7 @@ def _number_type(dtype: Any, expected: str) -> np.dtype[Any]:
 
 def _items_of(operands: list[Any]) -> list[Any]:
     """The items of arrays, for queued work, and numbers as they are."""
-    return [it.lent() if isinstance(it, SimulatedArray) else it for it in operands]
+    return [operand.lent() if isinstance(operand, SimulatedArray) else operand for operand in operands]
 
 
 def _converted(items: Any, *, out: Any) -> None:

@@ -92,13 +92,13 @@ class Block:
 
         As on real devices, such work finds its bytes even if the block is freed before its turn comes.
         """
-        self._lent = [*(it for it in self._lent if it() is not None), weakref.ref(items)]
+        self._lent = [*(part for part in self._lent if part() is not None), weakref.ref(items)]
 
     def retire(self) -> None:
         """Free the block so that a later use is found; call it again after an interrupt to complete it."""
         self.live = False
         if self._checksum is None:
-            if any(it() is not None for it in self._lent):  # queued work keeps the bytes, and the block gets others
+            if any(part() is not None for part in self._lent):  # queued work keeps the bytes, and the block gets others
                 self._storage = self._storage.copy()
                 self._bytes = self._storage[RED_ZONE : RED_ZONE + self.size]
             if self._poisoned:

@@ -66,7 +66,7 @@ def picked(key: Any, array: Laid) -> tuple[int, tuple[int, ...], tuple[int, ...]
     # An array of the same shape, over one item that nobody reads.
     whole: Any = np.lib.stride_tricks.as_strided(np.empty(1, array.dtype), array.shape, array.strides)
     try:
-        part = whole[parts if any(it is Ellipsis for it in parts) else (*parts, Ellipsis)]
+        part = whole[parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)]
     except IndexError as error:
         raise InvalidIndexError("index", key, f"the array has the shape {array.shape}") from error
     except (TypeError, ValueError) as error:  # a slice without integers, or with step zero

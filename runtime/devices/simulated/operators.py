@@ -54,7 +54,7 @@ class Outcome:
     __slots__ = ("_name", "dtype", "shape")
 
     def __init__(self, function: np.ufunc, operands: list[Any]) -> None:
-        shapes = [getattr(it, "shape", ()) for it in operands]
+        shapes = [getattr(operand, "shape", ()) for operand in operands]
         try:
             self.shape: tuple[int, ...] = np.broadcast_shapes(*shapes)
         except ValueError:

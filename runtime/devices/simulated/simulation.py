@@ -377,7 +377,7 @@ class DeviceSpace:
         self._next_address = address + ((size + 2 * RED_ZONE + 255) & ~255)
         block = Block(address, size)
         if len(self._blocks) >= self._many:
-            self._blocks = [it for it in self._blocks if (known := it()) is not None and known.live]
+            self._blocks = [known for known in self._blocks if (there := known()) is not None and there.live]
             self._many = 2 * len(self._blocks) + _FEW
         self._blocks.append(weakref.ref(block))
         return block
@@ -389,7 +389,7 @@ class DeviceSpace:
 
     def _allocated(self) -> list[Block]:
         """The blocks that are allocated now."""
-        return [block for it in list(self._blocks) if (block := it()) is not None and block.live]
+        return [block for known in list(self._blocks) if (block := known()) is not None and block.live]
 
     def free(self, block: Block) -> None:
         """Free a block; it goes to the quarantine.

@@ -90,7 +90,9 @@ def _members(declaration: str) -> list[tuple[str, Any]]:
     """The names and the types that a declaration declares; a function is a pointer to it."""
     if function := _FUNCTION.fullmatch(declaration):
         result, name, arguments = function.groups()
-        kinds = [c_void_p if "(*" in it else _members(it.strip())[0][1] for it in arguments.split(",")]
+        kinds = [
+            c_void_p if "(*" in argument else _members(argument.strip())[0][1] for argument in arguments.split(",")
+        ]
         return [(name, ctypes.CFUNCTYPE(_TYPES[result], *kinds))]
     variables = _VARIABLES.fullmatch(declaration)
     assert variables is not None, declaration  # noqa: S101 -- the header is ours

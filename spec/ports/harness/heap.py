@@ -231,7 +231,7 @@ class Heap:
 
     def was_in_freed(self, address: int) -> bool:
         """Whether an address was in a block until that was freed."""
-        return any(it.address <= address < it.address + max(it.size, 1) for it in self._freed.values())
+        return any(block.address <= address < block.address + max(block.size, 1) for block in self._freed.values())
 
     def place(self, address: int) -> str:
         """Where an address is, in words."""

@@ -123,8 +123,8 @@ class Library:
     def __exit__(self, *_: object) -> None:
         """Drop all memories and blobs."""
         for objects in self._objects.values():
-            for it in objects.values():
-                it.destroy(it.handle)
+            for value in objects.values():
+                value.destroy(value.handle)
             objects.clear()
         self._explained.__exit__(None, None, None)
 
@@ -231,7 +231,9 @@ class Library:
         ctypes.memset(byref(self._result), 0, ctypes.sizeof(self._result))
         reason = self._ask(self._table.call, memory, self._arguments, self._result, request)
         memory.sides |= self._heap.newest
-        memory.sides = {it: address for it, address in memory.sides.items() if not self._heap.is_freed(address)}
+        memory.sides = {
+            content: address for content, address in memory.sides.items() if not self._heap.is_freed(address)
+        }
         answer = self._acted()
         if reason:
             answer["refused"] = reason
@@ -302,7 +304,7 @@ class Library:
         shown: Answer = {"head": _head(seen.head), "size": seen.size}
         shown |= {name: bool(seen.flags & bit) for name, bit in abi.FLAGS.items() if seen.known_flags & bit}
         if self._level >= _BYTES:
-            shown |= {side: self._heap.read(side, it, memory.size).hex() for side, it in memory.sides.items()}
+            shown |= {side: self._heap.read(side, content, memory.size).hex() for side, content in memory.sides.items()}
         return shown
 
     # --- blobs

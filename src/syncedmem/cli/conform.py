@@ -273,7 +273,7 @@ def _print(console: Console, report: PortReport) -> None:
         say(line)
     for level, violations in report.reasons.items():
         if level and not report.claim.level:
-            say(f"What keeps it from {profile}/{level}: {', '.join(it.requirement for it in violations)}")
+            say(f"What keeps it from {profile}/{level}: {', '.join(violation.requirement for violation in violations)}")
 
 
 def _unreached(report: PortReport) -> Iterator[str]:

@@ -49,7 +49,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
             "--machine",
             "--edition",
             metavar="MACHINE",
-            help=f"The machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
+            help=f"The machine: {', '.join(f'{edition.name} ({edition.about})' for edition in EDITIONS.values())}. "
             f"Or {MACHINE} Default: {DEFAULT.name}, and for json all editions.",
         ),
     ] = None,

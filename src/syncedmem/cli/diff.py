@@ -58,7 +58,7 @@ def diff(
 
 
 def _print(console: Console, found: MachineDiff) -> None:
-    names = [str(it) for it in found.machines]
+    names = [str(machine) for machine in found.machines]
     if names[0] == names[1]:
         names = [f"the first {names[0]}", f"the second {names[1]}"]
     renamed = [f"{here} = {there}" for here, there in found.shared.items() if here != there]

@@ -25,7 +25,7 @@ NARROWEST = 80
 def help_of(command: Callable[..., Any]) -> str:
     """The docstring of a command; a paragraph that has indented lines, such as a list, is printed as it is."""
     paragraphs = (getdoc(command) or "").split("\n\n")
-    return "\n\n".join(f"\b\n{it}" if "\n " in it else it for it in paragraphs)
+    return "\n\n".join(f"\b\n{paragraph}" if "\n " in paragraph else paragraph for paragraph in paragraphs)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ def explore(
             "--machine",
             "--edition",
             metavar="MACHINE",
-            help=f"The machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
+            help=f"The machine: {', '.join(f'{edition.name} ({edition.about})' for edition in EDITIONS.values())}. "
             f"Or {MACHINE} Default: {DEFAULT.name}.",
         ),
     ] = None,

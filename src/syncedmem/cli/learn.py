@@ -123,12 +123,12 @@ def learn(  # noqa: PLR0913 -- the options of the command
         report = learned(found, wanted, limits, progress=_Bar(progress).show)
 
     files = {
-        folder.path(f"{number}-{_file(cell)}{found.ending}"): (cell, it)
-        for number, (cell, it) in enumerate(report.findings.items(), 1)
+        folder.path(f"{number}-{_file(cell)}{found.ending}"): (cell, finding)
+        for number, (cell, finding) in enumerate(report.findings.items(), 1)
     }
     unwritten: FileAccessError | None = None
     try:
-        folder.keep({path: "\n".join((*it.statements, "")) for path, (_, it) in files.items()}, report.as_json())
+        folder.keep({path: "\n".join((*file.statements, "")) for path, (_, file) in files.items()}, report.as_json())
         if report.picture:
             write_over({out / "machine.svg": report.picture.encode()}, force=force, within=out)
     except FileAccessError as error:

@@ -114,7 +114,7 @@ def check_place(path: Path, kind: str, *, force: bool, within: Path | None = Non
         refuse_others(path, SIGNS[kind], force=force, within=within)
         if _is_special(path):
             return
-        folder = next(it for it in path.absolute().parents if it.exists())
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     try:
@@ -141,7 +141,7 @@ def refuse_others(path: Path, like: bytes | re.Pattern[bytes], *, force: bool, w
         The folder that was named, if ``path`` was not: below it no folder may be a link, whatever ``force`` says.
     """
     below = path.parents[: path.parents.index(within)] if within in path.parents else ()
-    if linked := next((str(it) for it in below if it.is_symlink()), ""):
+    if linked := next((str(folder) for folder in below if folder.is_symlink()), ""):
         raise FileAccessError(linked, "it is a symbolic link, and none is followed below the folder that is named")
     if force or _is_special(path):
         return
@@ -270,7 +270,7 @@ def _sign(like: bytes | re.Pattern[bytes]) -> re.Pattern[bytes]:
     """How files of the kind of one begin."""
     if isinstance(like, re.Pattern):
         return like
-    return next((it for it in SIGNS.values() if it.match(like)), re.compile(re.escape(like[:_BEGIN])))
+    return next((sign for sign in SIGNS.values() if sign.match(like)), re.compile(re.escape(like[:_BEGIN])))
 
 
 def _ends(path: Path) -> bytes:

@@ -79,15 +79,15 @@ class _Table:
         return {
             "inputs": [
                 {
-                    "name": str(it),
-                    "call": it.call.name if it.call else None,
-                    "setting": it.setting or None,
-                    "value": it.value or None,
-                    "ends": it.ends,
-                    "side": it.side,
-                    "does": it.does,
+                    "name": str(entry),
+                    "call": entry.call.name if entry.call else None,
+                    "setting": entry.setting or None,
+                    "value": entry.value or None,
+                    "ends": entry.ends,
+                    "side": entry.side,
+                    "does": entry.does,
                 }
-                for it in self.inputs
+                for entry in self.inputs
             ],
             "states": [
                 {

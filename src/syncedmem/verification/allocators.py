@@ -40,7 +40,7 @@ def _word(kind: type[Adaptor]) -> str:
 
 
 ADAPTORS: list[type[Adaptor]] = [
-    it for it in (getattr(allocators, name) for name in allocators.__all__) if issubclass(it, Adaptor)
+    kind for kind in (getattr(allocators, name) for name in allocators.__all__) if issubclass(kind, Adaptor)
 ]
 MAKERS: dict[str, Callable[[DeviceAllocator], DeviceAllocator]] = {
     **{_word(kind): kind for kind in ADAPTORS},
@@ -115,9 +115,9 @@ def check_allocators(
 
     checks = {
         requirement: {
-            case: partial(check_allocator, it, requirement)
-            for case, it in found.items()
-            if requirement != LATE or not keeps_memory(it)
+            case: partial(check_allocator, tested, requirement)
+            for case, tested in found.items()
+            if requirement != LATE or not keeps_memory(tested)
         }
         for requirement in requirements_of("device allocator")
     }

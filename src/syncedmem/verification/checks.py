@@ -308,7 +308,9 @@ def _unchecked() -> str:
     try:
         Blob((1,), device=None).to_proto()
     except MissingPackageError as error:
-        numbers = [it.id.partition("-")[0] for it in REQUIREMENTS.values() if it.needs == "messages"]
+        numbers = [
+            requirement.id.partition("-")[0] for requirement in REQUIREMENTS.values() if requirement.needs == "messages"
+        ]
         return f"{numbers[0]} to {numbers[-1]} are not checked: {error}"
     return ""
 

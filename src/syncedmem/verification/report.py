@@ -105,7 +105,10 @@ def _absent(result: Verification) -> str:
 
 
 def _failures(device: DeviceVerdict) -> str:
-    shown = (f"{_line(it.sentence, 'failed')}<pre>{escape(it.reproducer)}</pre>" for it in device.violations)
+    shown = (
+        f"{_line(violation.sentence, 'failed')}<pre>{escape(violation.reproducer)}</pre>"
+        for violation in device.violations
+    )
     return f"<h2>Failures of {escape(device.name)}</h2>{''.join(shown)}"
 
 
@@ -113,8 +116,8 @@ def _device(device: DeviceVerdict) -> str:
     """A box: what it is, what was covered of each part, and what is missing."""
     taken = [f"{part.capitalize()}: {found.covered}" for part, found in device.parts.items()]
     spent = f"{device.walks:,} walks, {device.steps:,} steps, {device.seconds:.1f} seconds" if device.parts else ""
-    lines = [*map(_line, [*taken, spent]), *(_line(it, "failed") for it in device.shortfalls)]
-    said = (_line(it, "soft") for it in (device.detail, device.limits, device.reason))
+    lines = [*map(_line, [*taken, spent]), *(_line(shortfall, "failed") for shortfall in device.shortfalls)]
+    said = (_line(limit, "soft") for limit in (device.detail, device.limits, device.reason))
     status = f'<span class="{device.status}">{device.status}</span>'
     return f"<article><h3>{escape(device.name)} {status}</h3>{''.join((*said, *lines))}</article>"
 
@@ -141,8 +144,8 @@ def _requirements(devices: list[DeviceVerdict]) -> str:
 
 def _rows(kind: Kind, devices: list[DeviceVerdict]) -> str:
     return "".join(
-        f'<tr><th scope="row"><b>{it.id}</b> {escape(it.text)}{"".join(_mark(it.id, device) for device in devices)}'
-        for it in requirements_of(kind).values()
+        f'<tr><th scope="row"><b>{name}</b> {escape(rule.text)}{"".join(_mark(name, device) for device in devices)}'
+        for name, rule in requirements_of(kind).items()
     )
 
 

@@ -36,7 +36,7 @@ KINDS: tuple[Kind, ...] = ("memory", "blob", "device allocator")
 
 def surroundings() -> dict[str, Any]:
     """Where and when a report is made: the date in UTC, the host, and the versions of Python and of our libraries."""
-    ours = {"numpy", "transitions", *(it.partition("[")[0] for names in LIBRARIES.values() for it in names)}
+    ours = {"numpy", "transitions", *(name.partition("[")[0] for names in LIBRARIES.values() for name in names)}
     libraries: dict[str, str] = {}
     for name in sorted(ours):
         with suppress(metadata.PackageNotFoundError):
@@ -121,7 +121,7 @@ class DeviceVerdict:
         """``"passed"``, ``"failed"`` or ``"unavailable"``."""
         if not self.parts:
             return "unavailable"
-        return "passed" if all(it.passed for it in self.parts.values()) else "failed"
+        return "passed" if all(part.passed for part in self.parts.values()) else "failed"
 
     @property
     def violations(self) -> list[Violation]:
@@ -145,7 +145,7 @@ class DeviceVerdict:
     @property
     def checks(self) -> int:
         """Checks of allocators that were made."""
-        return sum(it.coverage.count for it in self.parts.values() if isinstance(it.coverage, Checklist))
+        return sum(part.coverage.count for part in self.parts.values() if isinstance(part.coverage, Checklist))
 
     @property
     def walks(self) -> int:
@@ -177,7 +177,7 @@ class DeviceVerdict:
             "limits": self.limits,
             "edition": self.memories.coverage.machine.name if self.memories else "",
             "parts": {part: found.as_json() for part, found in self.parts.items()},
-            "requirements": {it: self.requirement_status(it) for it in requirements_of(*KINDS)},
+            "requirements": {kind: self.requirement_status(kind) for kind in requirements_of(*KINDS)},
         }
 
 
@@ -255,12 +255,12 @@ class Verification:
             "devices": [device.as_json() for device in self.devices],
             "requirements": [
                 {
-                    "id": it.id,
-                    "profile": it.profile,
-                    "status": self.requirement_status(it.id),
-                    "text": it.text,
-                    "source": it.source,
+                    "id": kind.id,
+                    "profile": kind.profile,
+                    "status": self.requirement_status(kind.id),
+                    "text": kind.text,
+                    "source": kind.source,
                 }
-                for it in requirements_of(*KINDS).values()
+                for kind in requirements_of(*KINDS).values()
             ],
         }
