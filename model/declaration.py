@@ -384,7 +384,7 @@ class Row:
     ) -> None:
         if not isinstance(cast("object", cite), str):
             raise DeclarationError(f"{cite!r} is no text for cite=")
-        found = {
+        attributes = {
             "call": _name(call),
             "source": _names(source),
             "dest": None if dest is None else _name(dest),
@@ -395,7 +395,7 @@ class Row:
             "cite": cite,
             "only": _names(only),
         }
-        for name, value in found.items():
+        for name, value in attributes.items():
             object.__setattr__(self, name, value)
 
     def identifier(self, head: str) -> str:
@@ -418,10 +418,10 @@ class Row:
     def __repr__(self) -> str:
         """As it is written: what is not said is left out, and one word stands alone."""
         named = {"do": self.actions, "when": self.conditions, "unless": self.unless, "only": self.only}
-        said = [repr(self.call), _spelt(self.source), *([] if self.dest is None else [repr(self.dest)])]
-        said += [f"{name}={_spelt(words)}" for name, words in named.items() if words]
-        said += [f"{name}={text!r}" for name, text in (("refused", self.refusal), ("cite", self.cite)) if text]
-        return f"Row({', '.join(said)})"
+        arguments = [repr(self.call), _spelt(self.source), *([] if self.dest is None else [repr(self.dest)])]
+        arguments += [f"{name}={_spelt(words)}" for name, words in named.items() if words]
+        arguments += [f"{name}={text!r}" for name, text in (("refused", self.refusal), ("cite", self.cite)) if text]
+        return f"Row({', '.join(arguments)})"
 
 
 Words = Iterable[Any]
@@ -505,7 +505,7 @@ class Machine:
         if strange := [row for row in cast("tuple[object, ...]", rows) if not isinstance(row, Row)]:
             raise DeclarationError(f"{name}: {strange[0]!r} is no row")
         kinds = _Kinds(name, rows)
-        found: dict[str, Any] = {
+        attributes: dict[str, Any] = {
             "name": name,
             "rows": rows,
             "title": title or name,
@@ -518,14 +518,14 @@ class Machine:
             "cycles": tuple(map(_names, cycles)),
             "cite": cite,
         }
-        if idle := found["calls"].keys() - {row.call for row in rows}:
+        if idle := attributes["calls"].keys() - {row.call for row in rows}:
             raise DeclarationError(f"{name}: the call {min(idle)!r} has no rows")
-        arguments = {call.takes for call in found["calls"].values() if call.takes}
-        found["facts"] = kinds.facts(facts, found["actions"], arguments)
-        found["sides"] = kinds.sides(tuple(sides), found)
-        found["numbered_as"] = self if numbered_as is None else numbered_as
-        kinds.check_letters(found)
-        for name_, value in found.items():
+        arguments = {call.takes for call in attributes["calls"].values() if call.takes}
+        attributes["facts"] = kinds.facts(facts, attributes["actions"], arguments)
+        attributes["sides"] = kinds.sides(tuple(sides), attributes)
+        attributes["numbered_as"] = self if numbered_as is None else numbered_as
+        kinds.check_letters(attributes)
+        for name_, value in attributes.items():
             object.__setattr__(self, name_, value)
         kinds.check_cycles(self)
         kinds.check_settings(self)
@@ -631,9 +631,11 @@ class Machine:
     def __reduce__(self) -> tuple[Callable[..., Machine], tuple[dict[str, Any]]]:
         """For copies and pickles: mappings that cannot be changed have neither."""
         kinds = ("heads", "calls", "facts", "actions", "refusals", "settings")
-        said: dict[str, Any] = {kind: [*getattr(self, kind).values()] for kind in kinds}
-        said |= {name: getattr(self, name) for name in ("name", "rows", "title", "about", "sides", "cycles", "cite")}
-        return _again, (said | {"numbered_as": None if self.numbered_as is self else self.numbered_as},)
+        arguments: dict[str, Any] = {kind: [*getattr(self, kind).values()] for kind in kinds}
+        arguments |= {
+            name: getattr(self, name) for name in ("name", "rows", "title", "about", "sides", "cycles", "cite")
+        }
+        return _again, (arguments | {"numbered_as": None if self.numbered_as is self else self.numbered_as},)
 
     def __hash__(self) -> int:
         return self._hash
@@ -646,8 +648,8 @@ class Machine:
         return self.name
 
 
-def _again(said: dict[str, Any]) -> Machine:
-    return Machine(**said)
+def _again(arguments: dict[str, Any]) -> Machine:
+    return Machine(**arguments)
 
 
 class _Kinds:
@@ -666,11 +668,11 @@ class _Kinds:
 
     def names(self, of: Callable[[Row], Iterable[str]]) -> dict[str, Row]:
         """The names that rows use, in their order, each with its first row."""
-        found: dict[str, Row] = {}
+        first_rows: dict[str, Row] = {}
         for row in self._rows:
             for word in of(row):
-                found.setdefault(word, row)
-        return found
+                first_rows.setdefault(word, row)
+        return first_rows
 
     def words(self, kind: type[WordT], given: Words, of: Callable[[Row], Iterable[str]]) -> Mapping[str, WordT]:
         """The words of a kind: those that were listed, or else those that rows use."""
@@ -680,17 +682,17 @@ class _Kinds:
         listed: list[Any] = [kind(word) if isinstance(word, str) else word for word in given]
         if not listed:
             return MappingProxyType({word: kind(word) for word in used})
-        found: dict[str, WordT] = {}
+        words: dict[str, WordT] = {}
         for word in listed:
             if not isinstance(word, kind):
                 raise DeclarationError(f"{self._name}: {word!r} is no {kind.__name__.lower()}")
-            if word.name in found:
+            if word.name in words:
                 raise DeclarationError(f"{self._name}: the {kind.__name__.lower()} {word.name!r} is listed twice")
-            found[word.name] = word
+            words[word.name] = word
         for word, row in used.items():
-            if word not in found:
-                self._unknown(kind.__name__.lower(), word, row, found)
-        return MappingProxyType(found)
+            if word not in words:
+                self._unknown(kind.__name__.lower(), word, row, words)
+        return MappingProxyType(words)
 
     def heads(self, given: Words | Mapping[str, Named | Iterable[Named]]) -> Mapping[str, Head]:
         """The heads; the first is that of a new memory."""
@@ -707,11 +709,11 @@ class _Kinds:
             raise DeclarationError(f"{self._name}: an action changes the fact {unknown[0]!r}, which is not listed")
         return MappingProxyType({**tested, **{fact: Fact(fact) for fact in changed if fact not in tested}})
 
-    def sides(self, given: tuple[str, ...], found: Mapping[str, Any]) -> tuple[str, ...]:
+    def sides(self, given: tuple[str, ...], attributes: Mapping[str, Any]) -> tuple[str, ...]:
         """The sides that were listed, or else those that words name."""
         named: dict[str, Word] = {}
         for kind in ("heads", "calls", "facts", "actions"):
-            for word in found[kind].values():
+            for word in attributes[kind].values():
                 of_word = (*getattr(word, "fresh", ()), getattr(word, "side", ""), getattr(word, "source", ""))
                 named |= {side: word for side in of_word if side and side not in named}
         for side, word in named.items():
@@ -719,10 +721,10 @@ class _Kinds:
                 raise DeclarationError(f"{self._name}: {word} is about the side {side!r}, which is not listed")
         return given or tuple(named)
 
-    def check_letters(self, found: Mapping[str, Any]) -> None:
+    def check_letters(self, attributes: Mapping[str, Any]) -> None:
         """Check that each word can be written on a line."""
         for kind in ("heads", "calls", "facts", "actions", "refusals", "settings", "sides"):
-            for word in found[kind]:
+            for word in attributes[kind]:
                 if not _is_line(word):
                     raise DeclarationError(f"{self._name}: {word!r} among the {kind} cannot be written on a line")
 
@@ -734,10 +736,10 @@ class _Kinds:
 
     def settings(self, given: tuple[Setting, ...]) -> Mapping[str, Setting]:
         """The settings, which no row names."""
-        found = {setting.name: setting for setting in given}
-        if len(found) < len(given):
+        settings = {setting.name: setting for setting in given}
+        if len(settings) < len(given):
             raise DeclarationError(f"{self._name}: a setting is listed twice: {listed(given)}")
-        return MappingProxyType(found)
+        return MappingProxyType(settings)
 
     def check_settings(self, machine: Machine) -> None:
         """Refuse effects that look at settings or values that there are not."""
@@ -822,8 +824,8 @@ def _reachable(rows: list[Row], initial: str) -> list[Row]:
     while reached != before:
         before = set(reached)
         reached |= {row.dest for row in rows if row.dest is not None and reached & set(row.source)}
-    found = ((row, tuple(head for head in row.source if head in reached)) for row in rows)
-    return [row if source == row.source else _changed(row, source=source) for row, source in found if source]
+    reduced = ((row, tuple(head for head in row.source if head in reached)) for row in rows)
+    return [row if source == row.source else _changed(row, source=source) for row, source in reduced if source]
 
 
 def _changed(row: Row, *, source: tuple[str, ...] | None = None, unless: tuple[str, ...] | None = None) -> Row:

@@ -118,8 +118,8 @@ def compare(one: AnyMachine, other: AnyMachine) -> MachineDiff:
         compared.add(cell)
         if words.outcome(0, steps[0]) != words.outcome(1, steps[1]):
             cells.setdefault(cell, DifferentCell(cell[:2], sequence, (_sentence(steps[0]), _sentence(steps[1]))))
-    found = tuple(cells.values())
-    return MachineDiff(words.machines, words.other_calls, words.other_heads, words.calls, found, len(compared))
+    ordered = tuple(cells.values())
+    return MachineDiff(words.machines, words.other_calls, words.other_heads, words.calls, ordered, len(compared))
 
 
 Pair = tuple["State", "State"]

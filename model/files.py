@@ -262,12 +262,12 @@ def parsed_json(source: str, text: str) -> Any:  # noqa: ANN401 -- JSON may be a
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise ValueError(f"the name {shown(name)} occurs twice in an object")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _no_number(name: str) -> Never:

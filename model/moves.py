@@ -253,10 +253,10 @@ class Stepper:
     @cached_property
     def effects_at(self) -> Mapping[tuple[str, str], tuple[Effect, ...]]:
         """The effects of each call in each head where it has any, in the order of their declaration."""
-        found: dict[tuple[str, str], list[Effect]] = {}
+        by_place: dict[tuple[str, str], list[Effect]] = {}
         for effect in self.effects:
-            found.setdefault((effect.row.call, effect.head), []).append(effect)
-        return MappingProxyType({place: tuple(effects) for place, effects in found.items()})
+            by_place.setdefault((effect.row.call, effect.head), []).append(effect)
+        return MappingProxyType({place: tuple(effects) for place, effects in by_place.items()})
 
     @cached_property
     def free(self) -> tuple[str, ...]:
@@ -282,18 +282,18 @@ class Stepper:
             If a call tests too many facts that no action changes.
         """
         calls = self.machine.calls.values()
-        found = [entry for call in calls if not call.ends for entry in self._of_call(call, data=True)]
+        inputs = [entry for call in calls if not call.ends for entry in self._of_call(call, data=True)]
         if null:
-            found += [entry for call in calls if call.takes for entry in self._of_call(call, data=False)]
+            inputs += [entry for call in calls if call.takes for entry in self._of_call(call, data=False)]
         if settings:
-            found += [
+            inputs += [
                 Input(setting=setting.name, value=value)
                 for setting in self.machine.settings.values()
                 for value in setting.values
             ]
         if end:
-            found += [entry for call in calls if call.ends for entry in self._of_call(call, data=True)]
-        return tuple(found)
+            inputs += [entry for call in calls if call.ends for entry in self._of_call(call, data=True)]
+        return tuple(inputs)
 
     def step(self, state: State, entry: Input) -> Move[State] | None:
         """What an input does in a state; None if a call that means nothing has no row there.
@@ -364,10 +364,10 @@ def _letters(name: str) -> str:
 
 def _changes(machine: Machine, row: Row) -> dict[str, bool | BySetting]:
     """The facts that the actions of a row change; the last change of a fact counts."""
-    found: dict[str, bool | BySetting] = {}
+    changes: dict[str, bool | BySetting] = {}
     for name in row.actions:
-        found |= machine.actions[name].changes
-    return found
+        changes |= machine.actions[name].changes
+    return changes
 
 
 def shortened(text: str, names: list[str]) -> str:
@@ -375,9 +375,9 @@ def shortened(text: str, names: list[str]) -> str:
     shown = len(names)
     while True:
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
-        found = f"{text}{', '.join(names[:shown])}{more}"
-        if len(found) <= LONGEST or shown == 1:
-            return found
+        sentence = f"{text}{', '.join(names[:shown])}{more}"
+        if len(sentence) <= LONGEST or shown == 1:
+            return sentence
         shown -= 1
 
 

@@ -33,12 +33,12 @@ def names_in(text: str, known: Iterable[str], first: str = "") -> list[str]:
     pattern of what is looked for before known names.
     """
     name = re.compile("(?:" + "|".join(filter(None, [first, any_of(known), r"[^,\s]+"])) + r")(?=[,\s]|$)")
-    found: list[str] = []
+    names: list[str] = []
     at = 0
     while match := name.search(text, at):
-        found.append(match[0])
+        names.append(match[0])
         at = match.end()
-    return found
+    return names
 
 
 def identifier(text: str) -> str:

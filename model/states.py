@@ -84,20 +84,20 @@ class Space:
     @cached_property
     def steps(self) -> Mapping[State, Mapping[Input, Move[State]]]:
         """The moves by state and input: ``steps[state][input]``; also of a state without moves."""
-        found: dict[State, dict[Input, Move[State]]] = {self.start: {}}
+        steps: dict[State, dict[Input, Move[State]]] = {self.start: {}}
         for move in self.moves:
-            found[move.before][move.input] = move
+            steps[move.before][move.input] = move
             if not move.input.ends:
-                found.setdefault(move.after, {})
-        return found
+                steps.setdefault(move.after, {})
+        return steps
 
     @cached_property
     def configurations(self) -> Mapping[Configuration, State]:
         """The configurations, in breadth-first order, each with the state of it that is reached first."""
-        found: dict[Configuration, State] = {}
+        configurations: dict[Configuration, State] = {}
         for state in self.steps:
-            found.setdefault(self.configuration(state), state)
-        return found
+            configurations.setdefault(self.configuration(state), state)
+        return configurations
 
     def configuration(self, state: State) -> Configuration:
         """The configuration of a state."""
@@ -114,11 +114,11 @@ class Space:
     @cached_property
     def _meanings(self) -> Mapping[str, Mapping[str, str]]:
         """For each side its facts, by what they mean."""
-        found: dict[str, dict[str, str]] = {side: {} for side in self.machine.sides}
+        meanings: dict[str, dict[str, str]] = {side: {} for side in self.machine.sides}
         for fact in self.machine.facts.values():
             if fact.side:
-                found[fact.side][fact.means] = fact.name
-        return found
+                meanings[fact.side][fact.means] = fact.name
+        return meanings
 
     def _named(self, head: str, facts: frozenset[str]) -> str:
         meanings = self._meanings.values()
@@ -175,9 +175,9 @@ def stepper(machine: Machine) -> Stepper:
     DeclarationError
         If the machine declares something that can never happen, or that is ambiguous or missing.
     """
-    found = Stepper(machine)
-    _check_soundness(found, explore(found, found.inputs(end=True)))
-    return found
+    table = Stepper(machine)
+    _check_soundness(table, explore(table, table.inputs(end=True)))
+    return table
 
 
 @cache
@@ -195,8 +195,8 @@ def space(machine: Machine, *, null: bool = False, settings: bool = True, end: b
     DeclarationError
         If the machine is unsound.
     """
-    found = stepper(machine)
-    return explore(found, found.inputs(null=null, settings=settings, end=end))
+    table = stepper(machine)
+    return explore(table, table.inputs(null=null, settings=settings, end=end))
 
 
 def configurations(machine: Machine) -> tuple[Configuration, ...]:
@@ -242,8 +242,8 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
     for state, (call, holds) in product(whole.steps, calls):
         for effect in machine.effects_at.get((call, state.head), ()):
             unmet[effect.row].add(effect.row.unmet(state.facts | holds))
-    for row, found in unmet.items():
-        _check_row(machine.machine, row, found)
+    for row, facts in unmet.items():
+        _check_row(machine.machine, row, facts)
 
 
 def _misspelled(machine: Machine, head: str) -> str:
@@ -269,8 +269,8 @@ def _check_row(machine: Machine, row: Row, unmet: set[frozenset[str]]) -> None:
 
 def _unset(machine: Machine, fact: str) -> str:
     """Why a condition is never true, if nothing makes it so."""
-    made = fact in {call.takes for call in machine.calls.values()} or any(
+    is_set = fact in {call.takes for call in machine.calls.values()} or any(
         action.changes.get(fact) for action in machine.actions.values()
     )
     hint = f"no action sets {fact}; if the caller decides it, say Call(NAME, takes={fact!r})"
-    return "" if made else f" ({hint})"
+    return "" if is_set else f" ({hint})"

@@ -71,11 +71,11 @@ def access_to(rows: Rows[StateT]) -> dict[StateT, InputSequence]:
     return sequences
 
 
-def rows_of(found: Space) -> Rows[State]:
+def rows_of(states: Space) -> Rows[State]:
     """A space, as far as it can be observed."""
     return {
-        state: {entry: (output(found.machine, move), move.after) for entry, move in row.items()}
-        for state, row in found.steps.items()
+        state: {entry: (output(states.machine, move), move.after) for entry, move in row.items()}
+        for state, row in states.steps.items()
     }
 
 
@@ -86,13 +86,13 @@ def tour(machine: Machine) -> tuple[InputSequence, ...]:
     Greedy: the tour goes from its state to the nearest transition that is missing.  If it can reach none, it starts
     with a new memory (ownership, once given up, never returns).
     """
-    found = space(machine)
-    missing = {(move.before, move.input) for move in found.moves}
+    states = space(machine)
+    missing = {(move.before, move.input) for move in states.moves}
     sequences: list[InputSequence] = []
     while missing:
         sequence: list[Input] = []
-        state = found.start
-        while path := _nearest(found, state, lambda move: (move.before, move.input) in missing):
+        state = states.start
+        while path := _nearest(states, state, lambda move: (move.before, move.input) in missing):
             missing.difference_update((move.before, move.input) for move in path)
             state = path[-1].after
             sequence += (move.input for move in path)
@@ -100,13 +100,13 @@ def tour(machine: Machine) -> tuple[InputSequence, ...]:
     return tuple(sequences)
 
 
-def _nearest(found: Space, start: State, wanted: Callable[[Move[State]], bool]) -> tuple[Move[State], ...]:
+def _nearest(states: Space, start: State, wanted: Callable[[Move[State]], bool]) -> tuple[Move[State], ...]:
     """The fewest moves from a state whose last one is wanted; none if no such move can be reached."""
     seen = {start}
     waiting: deque[tuple[State, tuple[Move[State], ...]]] = deque([(start, ())])
     while waiting:
         state, path = waiting.popleft()
-        for move in found.steps[state].values():
+        for move in states.steps[state].values():
             if wanted(move):
                 return (*path, move)
             if move.after not in seen:
@@ -121,13 +121,13 @@ def pair_tour(machine: Machine) -> tuple[InputSequence, ...]:
 
     Greedy, like the tour: it goes from the last transition to the nearest missing pair.
     """
-    found = space(machine)
-    missing = {(move.before, move.input): set(found.steps[move.after]) for move in found.moves}
+    states = space(machine)
+    missing = {(move.before, move.input): set(states.steps[move.after]) for move in states.moves}
     sequences: list[InputSequence] = []
     while any(missing.values()):
         sequence: list[Input] = []
         last: Move[State] | None = None
-        while path := _nearest_pair(found, last, missing):
+        while path := _nearest_pair(states, last, missing):
             for move in path:
                 if last is not None:
                     missing[last.before, last.input].discard(move.input)
@@ -138,13 +138,13 @@ def pair_tour(machine: Machine) -> tuple[InputSequence, ...]:
 
 
 def _nearest_pair(
-    found: Space, last: Move[State] | None, missing: dict[tuple[State, Input], set[Input]]
+    states: Space, last: Move[State] | None, missing: dict[tuple[State, Input], set[Input]]
 ) -> tuple[Move[State], ...]:
     """The fewest moves that, with the one before them, end a missing pair, or begin one."""
     if last is not None and (following := missing[last.before, last.input]):
-        return (found.steps[last.after][min(following, key=str)],)
-    start = found.start if last is None else last.after
-    return _nearest(found, start, lambda move: bool(missing[move.before, move.input]))
+        return (states.steps[last.after][min(following, key=str)],)
+    start = states.start if last is None else last.after
+    return _nearest(states, start, lambda move: bool(missing[move.before, move.input]))
 
 
 def cycles(machine: Machine) -> tuple[InputSequence, ...]:

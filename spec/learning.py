@@ -152,8 +152,8 @@ class _Learner:
         self.machine: Machine = self._bench.world.machine
         self.inputs: tuple[Input, ...] = stepper(self.machine).inputs(end=True)
         self._answers: set[Answer] = set()
-        found = space(self.machine, null=True, end=True)
-        places = ((found.configuration(state), row) for state, row in found.steps.items())
+        states = space(self.machine, null=True, end=True)
+        places = ((states.configuration(state), row) for state, row in states.steps.items())
         self.cells: set[str] = {f"{entry} in {place}" for place, row in places for entry in row if entry.call}
         self._begin()
 
@@ -168,9 +168,9 @@ class _Learner:
         self._begin()
         answers = list[Answer]()
         writer = Writer(self.machine, safe=False, level=self._subject.level, used=False)
-        made = self._answer(writer.steps)
+        answer = self._answer(writer.steps)
         self._note("a new memory")
-        if self._wrong is not None and made[0] in ("refused", _DEAD):
+        if self._wrong is not None and answer[0] in ("refused", _DEAD):
             raise _StoppedError("no memory can be made")
         for entry in word:
             state, before = self._world.state(0), self._wrong
@@ -216,17 +216,17 @@ class _Learner:
                 raise _StoppedError(f"{_HANGS} calls were not answered: {how}") from death
             return _DEAD, how
         shown = seen.at(self._subject.level)
-        said = ["refused" if shown.refused else "done"]
+        parts = ["refused" if shown.refused else "done"]
         if shown.actions is not None:
             ways = (
                 (action_of(self.machine, action.does, action.side, action.source), bool(action.pinned))
                 for action in shown.actions
             )
-            said.append(f"actions: {', '.join(name + _PINNED * pinned for name, pinned in ways) or 'none'}")
+            parts.append(f"actions: {', '.join(name + _PINNED * pinned for name, pinned in ways) or 'none'}")
         if due.viewed and shown.view is not None:
-            said.append(f"view: {_view(due.view, shown.view)}")
-        said += [f"head: {shown.head}"] * (shown.head is not None)
-        return (*said, *(f"{name}: {'yes' if holds else 'no'}" for name, holds in shown.flags.items()))
+            parts.append(f"view: {_view(due.view, shown.view)}")
+        parts += [f"head: {shown.head}"] * (shown.head is not None)
+        return (*parts, *(f"{name}: {'yes' if holds else 'no'}" for name, holds in shown.flags.items()))
 
     def _note(self, cell: str) -> None:
         """Keep what is wrong in a cell, if it is the first of it or its program is shorter."""
@@ -279,7 +279,7 @@ def learn_subject(subject: Subject, wanted: LearnWanted, progress: Progress | No
     except SystemExit:  # AALpy's way to say it
         *before, call = map(str, learner.cached.cache.inputs)
         stopped = f"{call} is answered in two ways after {', '.join(before) or 'nothing'}"
-    found = ((cell, wrong) for cell, wrong in learner.judged.items() if wrong is not None)
+    findings = ((cell, wrong) for cell, wrong in learner.judged.items() if wrong is not None)
     return LearnReport(
         subject.name,
         learner.machine.name,
@@ -290,7 +290,7 @@ def learn_subject(subject: Subject, wanted: LearnWanted, progress: Progress | No
         cells=len(learner.cells),
         judged=len(learner.judged.keys() & learner.cells),
         stopped=stopped,
-        findings=dict(sorted(found, key=lambda finding: len(finding[1].statements))),
+        findings=dict(sorted(findings, key=lambda finding: len(finding[1].statements))),
         picture="" if stopped else _picture(subject, learner.learned, learner.wrong),
     )
 
@@ -299,9 +299,9 @@ def _picture(subject: Subject, learned: Rows, wrong: set[tuple[str, Input]]) -> 
     """The learned machine between its heads, or its states if it shows no heads; each input is a call."""
     machine, names, rows = subject.machine, {next(iter(learned)): subject.machine.initial.name}, dict[Row, None]()
     for number, (state, row) in enumerate(learned.items()):
-        for entry, (said, after) in row.items():
-            about = dict(part.split(": ", 1) for part in said if ": " in part)
-            if said[:1] in (_GONE, (_DEAD,)):
+        for entry, (answer, after) in row.items():
+            about = dict(part.split(": ", 1) for part in answer if ": " in part)
+            if answer[:1] in (_GONE, (_DEAD,)):
                 continue
             if not entry.ends:
                 names.setdefault(after, about.get("head", f"state {number}" if entry.call else names[state]))
@@ -309,7 +309,7 @@ def _picture(subject: Subject, learned: Rows, wrong: set[tuple[str, Input]]) -> 
                 continue
             call = replace(entry.call, name="✗ " * ((names[state], entry) in wrong) + str(entry), takes="")
             did = [action.removesuffix(_PINNED) for action in about.get("actions", "").split(", ")]
-            refused = "and nothing happens" if said[0] == "refused" else ""
+            refused = "and nothing happens" if answer[0] == "refused" else ""
             dest = None if refused or entry.ends else names[after]
             do = [action for action in did if action in machine.actions and not refused]
             rows[Row(call, names[state], dest, do=do, refused=refused)] = None
@@ -346,13 +346,13 @@ def learn(
 
 def _learned_apart(target: MakerTarget, wanted: LearnWanted, limits: Limits, progress: Progress | None) -> LearnReport:
     """Learn a maker in Python in a process of its own; if that ends, its journal has the program."""
-    found, done = asked_apart(_learn, (target, wanted), limits, progress=progress)
-    if isinstance(found, LearnReport):
-        return found
+    report, done = asked_apart(_learn, (target, wanted), limits, progress=progress)
+    if isinstance(report, LearnReport):
+        return report
     level = _level(target.name, wanted.level, target.top())
     subject = partial(target.subject, "caffe", level, wanted.edition)
-    findings = {"learning": died(Last(subject, False, found, limits, done), "learn")}
-    stopped = f"the process {found.how}"
+    findings = {"learning": died(Last(subject, False, report, limits, done), "learn")}
+    stopped = f"the process {report.how}"
     return LearnReport(target.name, subject().machine.name, level, stopped=stopped, findings=findings)
 
 

@@ -98,11 +98,11 @@ class Arrangement(NamedTuple):
         """The kinds that the legend tells, in the order of `Kind`."""
         lines = [line for arrow in self.arrows for line in arrow.lines]
         lines += [line for box in self.boxes for line in box.stays]
-        found = {line.kind for line in lines}
-        return [kind for kind in Kind if kind in found and self.drawn.says(kind)]
+        kinds = {line.kind for line in lines}
+        return [kind for kind in Kind if kind in kinds and self.drawn.says(kind)]
 
 
 def taken(line: Line, sources: Collection[str], trace: Trace | None) -> list[int]:
     """The numbers of the steps of the trace that took this line from one of these states; without a trace, none."""
-    found = [] if trace is None else [trace.numbers_of(line.identifiers, source) for source in sources]
-    return sorted({number for numbers in found for number in numbers})
+    steps = [] if trace is None else [trace.numbers_of(line.identifiers, source) for source in sources]
+    return sorted({number for numbers in steps for number in numbers})

@@ -133,9 +133,9 @@ def _entry(laid: Arrangement, writer: SvgWriter) -> str:
 def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
     """The steps of the trace, each with the mark of its copy; without a trace the notes, the destructor first."""
     if (trace := inscriber.trace) is not None:
-        said = trace.lines(detail)
-        items = [_step(inscriber, step, text) for step, text in zip(trace.steps, said, strict=False)]
-        return [*items, *(Item([("note", sums)], "", "ink") for sums in said[len(items) :])]
+        lines = trace.lines(detail)
+        items = [_step(inscriber, step, text) for step, text in zip(trace.steps, lines, strict=False)]
+        return [*items, *(Item([("note", sums)], "", "ink") for sums in lines[len(items) :])]
     return [
         Item([("note", note.text)], FINAL if note.final else REFUSED, "ink", inscriber.covers(note.identifiers))
         for note in sorted(drawn.notes, key=lambda note: not note.final)
@@ -156,18 +156,18 @@ def _legend(
     writer, y = inscriber.writer, laid.size[1]
     if not (laid.kinds or texts or below):
         return [], y - 12
-    found = [writer.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
+    parts = [writer.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
     x = MARGIN
     for kind in laid.kinds:
-        said = kind.said(laid.drawn.machine)
-        found.append(inscriber.item((x, y + 12), Item([("call", said)], BULLETS[kind], COLOURS[kind])))
-        x += _BULLET + width_of(said, "call")
+        meaning = kind.said(laid.drawn.machine)
+        parts.append(inscriber.item((x, y + 12), Item([("call", meaning)], BULLETS[kind], COLOURS[kind])))
+        x += _BULLET + width_of(meaning, "call")
     y += 46 if laid.kinds else 24
     for text in texts:
-        found.append(writer.text((MARGIN, y), text, "step"))
+        parts.append(writer.text((MARGIN, y), text, "step"))
         y += 20
     y -= 10
     for item in below:
-        found.append(inscriber.item((MARGIN, y), item))
+        parts.append(inscriber.item((MARGIN, y), item))
         y += 20
-    return found, y + 10
+    return parts, y + 10

@@ -142,13 +142,13 @@ class Note(NamedTuple):
 
 def arrows(machine: Machine) -> Arrows:
     """The edges between heads, in the order of the heads, each with its rows by call."""
-    found: Arrows = {}
+    lines_of: Arrows = {}
     for row in machine.rows:
         if not row.refusal and not machine.calls[row.call].ends:
             for head in row.source:
-                found.setdefault((head, row.dest or head), {}).setdefault(row.call, []).append(row)
+                lines_of.setdefault((head, row.dest or head), {}).setdefault(row.call, []).append(row)
     order = list(machine.heads)
-    return dict(sorted(found.items(), key=lambda item: [order.index(head) for head in item[0]]))
+    return dict(sorted(lines_of.items(), key=lambda item: [order.index(head) for head in item[0]]))
 
 
 def steps_of(machine: Machine, rows: Iterable[Acting]) -> str:
@@ -328,7 +328,7 @@ def drawing_of(machine: Machine, names: Collection[str] = (), detail: Detail = D
 
 
 def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> tuple[Edge, ...]:
-    found: list[Edge] = []
+    edges: list[Edge] = []
     for (source, dest), rows_of in arrows(machine).items():
         lines = [
             Line(
@@ -342,8 +342,8 @@ def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> t
             if not calls or call in calls
         ]
         if lines:
-            found.append(Edge(source, dest, tuple(lines)))
-    return tuple(found)
+            edges.append(Edge(source, dest, tuple(lines)))
+    return tuple(edges)
 
 
 def _guards(machine: Machine, head: str, rows: list[Row], *, guarded: bool) -> tuple[str, ...]:
@@ -351,8 +351,8 @@ def _guards(machine: Machine, head: str, rows: list[Row], *, guarded: bool) -> t
     if not guarded and not is_conditional(machine, head, rows):
         return ()
     elsewhere = any((row.dest or head) != (rows[0].dest or head) for row in _others(machine, head, rows))
-    found = [guards_of(machine, row, data=elsewhere) for row in rows]
-    return tuple(map(", ".join, found)) if found[0] else ()
+    guards = [guards_of(machine, row, data=elsewhere) for row in rows]
+    return tuple(map(", ".join, guards)) if guards[0] else ()
 
 
 def _others(machine: Machine, head: str, rows: list[Row]) -> list[Row]:
@@ -427,7 +427,7 @@ def asked_of_caller(machine: Machine, row: Row) -> tuple[str, ...]:
 
 
 def _configuration_edges(machine: Machine, calls: Collection[str]) -> tuple[Edge, ...]:
-    found = dict[tuple[str, str], list[Line]]()
+    lines_of = dict[tuple[str, str], list[Line]]()
     for moves in matrix(machine).values():
         for move in moves.values():
             call, row = move.input.call, move.row
@@ -436,7 +436,7 @@ def _configuration_edges(machine: Machine, calls: Collection[str]) -> tuple[Edge
             guards = tuple(filter(None, [", ".join(asked_of_caller(machine, row))]))
             named = str(move.input) if call.does == "adopt" else call.name
             line = Line(named, _steps(machine, [row], guards), kind_of(machine, [move]), (move.identifier,), guards)
-            lines = found.setdefault((str(move.before), str(move.after)), [])
+            lines = lines_of.setdefault((str(move.before), str(move.after)), [])
             if line not in lines:  # what a row does not ask for makes no difference
                 lines.append(line)
-    return tuple(Edge(source, dest, tuple(lines)) for (source, dest), lines in found.items())
+    return tuple(Edge(source, dest, tuple(lines)) for (source, dest), lines in lines_of.items())

@@ -227,13 +227,13 @@ def _stays(drawn: Drawing, node: Node) -> tuple[Line, ...]:
 def _merged(drawn: Drawing) -> list[_Edge]:
     """The arrows between states; calls that lead from every other state to one are an arrow of all of them."""
     names = [node.name for node in drawn.nodes]
-    found: dict[tuple[str, str], list[tuple[str, Line]]] = {}
+    groups: dict[tuple[str, str], list[tuple[str, Line]]] = {}
     for edge in drawn.edges:
         for line in edge.lines:
-            found.setdefault((edge.dest, line.call), []).append((edge.source, line))
+            groups.setdefault((edge.dest, line.call), []).append((edge.source, line))
     everywhere = {
         (dest, call): lines
-        for (dest, call), lines in found.items()
+        for (dest, call), lines in groups.items()
         if len(names) > 3 and {source for source, _ in lines} | {dest} == set(names)  # noqa: PLR2004 -- fewer are read at once
     }
     merged = [
@@ -347,7 +347,7 @@ def _distances(first: str, after: Mapping[str, list[str]]) -> dict[str, int]:
 
 def _forwards(after: Mapping[str, list[str]], starts: Iterable[str]) -> list[str]:
     """What is reached, in an order in which only arrows that close a cycle lead back: by depth-first search."""
-    found: list[str] = []
+    order: list[str] = []
     seen = set[str]()
     for start in starts:
         if start in seen or start not in after:
@@ -358,12 +358,12 @@ def _forwards(after: Mapping[str, list[str]], starts: Iterable[str]) -> list[str
             name, dests = path[-1]
             dest = next((end for end in dests if end not in seen), None)
             if dest is None:
-                found.append(name)
+                order.append(name)
                 path.pop()
             else:
                 seen.add(dest)
                 path.append((dest, iter(after[dest])))
-    return found[::-1]
+    return order[::-1]
 
 
 def _passed(order: list[str], after: Mapping[str, list[str]]) -> dict[str, str]:
@@ -373,22 +373,22 @@ def _passed(order: list[str], after: Mapping[str, list[str]]) -> dict[str, str]:
     for name in order:
         for dest in after[name]:
             before[dest].append(name)
-    found = {order[0]: order[0]}
+    dominators = {order[0]: order[0]}
     changed = True
     while changed:
         changed = False
         for name in order[1:]:
-            last, *others = (neighbour for neighbour in before[name] if neighbour in found)
+            last, *others = (neighbour for neighbour in before[name] if neighbour in dominators)
             for other in others:
                 while last != other:
                     if places[last] > places[other]:
-                        last = found[last]
+                        last = dominators[last]
                     else:
-                        other = found[other]  # noqa: PLW2901 -- both go back until they meet
-            changed |= found.get(name) != last
-            found[name] = last
-    del found[order[0]]
-    return found
+                        other = dominators[other]  # noqa: PLW2901 -- both go back until they meet
+            changed |= dominators.get(name) != last
+            dominators[name] = last
+    del dominators[order[0]]
+    return dominators
 
 
 def _sift(order: list[str], after: Mapping[str, list[str]], passed: Mapping[str, str]) -> None:
@@ -500,10 +500,10 @@ def _way(edge: _Edge, label: _Item, starts: list[_Item], end: _Item) -> _Way:
 
 
 def _rows(items: Iterable[_Item]) -> list[list[_Item]]:
-    found: dict[int, list[_Item]] = {}
+    rows: dict[int, list[_Item]] = {}
     for item in dict.fromkeys(items):
-        found.setdefault(item.row, []).append(item)
-    return [found[row] for row in sorted(found)]
+        rows.setdefault(item.row, []).append(item)
+    return [rows[row] for row in sorted(rows)]
 
 
 def _order_rows(rows: list[list[_Item]], sweeps: int) -> None:
@@ -719,18 +719,18 @@ class _Routes:
     def points(self, way: _Way) -> list[list[Point]]:
         """The corners of an arrow, and those of the arrows that join it."""
         number = self._numbers[id(way)]
-        found: list[Point] = []
+        points: list[Point] = []
         if way.edge.from_nowhere:
             start = way.items[0]
-            found.append((start.x, start.top if way.items[1].row > start.row else start.top + start.height))
+            points.append((start.x, start.top if way.items[1].row > start.row else start.top + start.height))
         for k, (one, other) in enumerate(pairwise(way.items)):
             if one.is_box:
-                found.append((self._ports[number, k, 0], _border(one, other)))
+                points.append((self._ports[number, k, 0], _border(one, other)))
             if one is way.label and way.turns:
                 turn = one.top + one.height if one.row > other.row else one.top
-                found += [(self._ports[number, k - 1, 1], turn), (self._ports[number, k, 0], turn)]
-            found += self._legs[number, k]
-        found.append((found[-1][0], _border(way.items[-1], way.items[-2])))
+                points += [(self._ports[number, k - 1, 1], turn), (self._ports[number, k, 0], turn)]
+            points += self._legs[number, k]
+        points.append((points[-1][0], _border(way.items[-1], way.items[-2])))
         joining = [
             [
                 (self._ports[number, k, 0], _border(box, item)),
@@ -739,7 +739,7 @@ class _Routes:
             ]
             for k, (box, item) in enumerate(way.joining, len(way.items) - 1)
         ]
-        return [_straightened(some) for some in (found, *joining)]
+        return [_straightened(some) for some in (points, *joining)]
 
 
 def _border(box: _Item, other: _Item) -> int:
@@ -842,19 +842,19 @@ class _Ports:
 
     def _in_line(self, stretch: tuple[int, int], end: int) -> list[_Item | _Port]:
         """An end of a stretch, and what is joined to it by straight stretches but for this one."""
-        found: dict[_Item | _Port, None] = {}
+        joined: dict[_Item | _Port, None] = {}
         waiting: list[_Port] = [(*stretch, end)]
         while waiting:
             port = waiting.pop()
             item = self._ways[port[0]].stretches[port[1]][port[2]]
             what = port if item.is_box else item
-            if what in found:
+            if what in joined:
                 continue
-            found[what] = None
+            joined[what] = None
             for number, k, at in [] if item.is_box else self._ends[item]:
                 if (number, k) != stretch and self[number, k, 0] == self[number, k, 1]:
                     waiting.append((number, k, 1 - at))
-        return [*found]
+        return [*joined]
 
     def _has_room(self, place: _Item | _Port, far: int) -> bool:
         """Whether an item, or an end at a box, can be moved this far."""
@@ -899,7 +899,7 @@ def _tracks(stretches: list[tuple[int, int, int]]) -> list[list[_Leg]]:
         number, _, lower = stretches[k]
         near = uppers[bisect_left(uppers, (lower - _NEAR + 1, -1)) : bisect_left(uppers, (lower + _NEAR, -1))]
         above[k, 0] = {(other, 0) for _, other in near if stretches[other][0] != number}
-    taken = [x for _, *ends in stretches for x in ends]
+    occupied = [x for _, *ends in stretches for x in ends]
     while True:
         sorter = TopologicalSorter(above)
         try:
@@ -907,8 +907,8 @@ def _tracks(stretches: list[tuple[int, int, int]]) -> list[list[_Leg]]:
         except CycleError as error:
             k, _ = max(error.args[1], key=lambda leg: abs(legs[leg][0] - legs[leg][1]))
             start, end = legs[k, 0]
-            x = _free(taken, (start + end) // 2)
-            taken.append(x)
+            x = _free(occupied, (start + end) // 2)
+            occupied.append(x)
             legs[k, 0], legs[k, 1] = (start, x), (x, end)
             above[k, 1], above[k, 0] = {*above[k, 0], (k, 0)}, set()
         else:
@@ -918,19 +918,19 @@ def _tracks(stretches: list[tuple[int, int, int]]) -> list[list[_Leg]]:
         sorter = TopologicalSorter(above)
         sorter.prepare()
     tracks: list[list[Point]] = []
-    found: dict[_Place, int] = {}
+    across: dict[_Place, int] = {}
     while sorter.is_active():
         ready = sorter.get_ready()
         for leg in sorted(ready, key=lambda leg: (abs(legs[leg][0] - legs[leg][1]), leg)):
             low, high = min(legs[leg]) - _TRACK, max(legs[leg]) + _TRACK
-            track = max((found[edge] + 1 for edge in above[leg]), default=0)
+            track = max((across[edge] + 1 for edge in above[leg]), default=0)
             while track < len(tracks) and any(low < other[1] and other[0] < high for other in tracks[track]):
                 track += 1
             tracks += [[] for _ in range(track + 1 - len(tracks))]
             tracks[track].append((low + _TRACK, high - _TRACK))
-            found[leg] = track
+            across[leg] = track
         sorter.done(*ready)
-    return [[(*legs[leg], found[leg]) for leg in ((k, 0), (k, 1)) if leg in legs] for k in range(len(stretches))]
+    return [[(*legs[leg], across[leg]) for leg in ((k, 0), (k, 1)) if leg in legs] for k in range(len(stretches))]
 
 
 def _prefer(legs: Mapping[_Place, Point], above: dict[_Place, set[_Place]]) -> None:
@@ -955,23 +955,25 @@ def _crossed_legs(upper: Point, lower: Point) -> int:
     return (min(upper) < lower[0] < max(upper)) + (min(lower) < upper[1] < max(lower))
 
 
-def _free(taken: Iterable[int], wanted: int) -> int:
+def _free(occupied: Iterable[int], wanted: int) -> int:
     """The place nearest to a wanted one that no arrow is near."""
     return next(
         x
         for far in count()
         for x in (wanted + far, wanted - far)
-        if x >= MARGIN and all(abs(x - other) >= _JOG for other in taken)
+        if x >= MARGIN and all(abs(x - other) >= _JOG for other in occupied)
     )
 
 
 def _straightened(points: list[Point]) -> list[Point]:
     """The corners alone: without points on a straight stretch, and without points twice."""
-    found: list[Point] = []
+    corners: list[Point] = []
     for point in points:
-        if found and found[-1] == point:
+        if corners and corners[-1] == point:
             continue
-        while len(found) > 1 and (found[-2][0] == found[-1][0] == point[0] or found[-2][1] == found[-1][1] == point[1]):
-            found.pop()
-        found.append(point)
-    return found
+        while len(corners) > 1 and (
+            corners[-2][0] == corners[-1][0] == point[0] or corners[-2][1] == corners[-1][1] == point[1]
+        ):
+            corners.pop()
+        corners.append(point)
+    return corners

@@ -81,12 +81,12 @@ def corners_of(machine: Machine) -> dict[str, Corner]:
         frozenset(machine.sides[side] for side in corner.value if side < len(machine.sides)): corner
         for corner in Corner
     }
-    found: dict[str, Corner] = {}
+    corners: dict[str, Corner] = {}
     for head in machine.heads.values():
         corner = fresh.get(frozenset(head.fresh))
-        if corner is not None and corner not in found.values():
-            found[head.name] = corner
-    return found
+        if corner is not None and corner not in corners.values():
+            corners[head.name] = corner
+    return corners
 
 
 class Frame(NamedTuple):

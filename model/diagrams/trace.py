@@ -78,11 +78,11 @@ class Trace(NamedTuple):
 
         A machine that copies nothing has no sum.
         """
-        said = [f"{number}. {self._said(step, detail)}" for number, step in enumerate(self.steps, 1)]
+        lines = [f"{number}. {self._said(step, detail)}" for number, step in enumerate(self.steps, 1)]
         if not self.machine.copies:
-            return (*said,)
+            return (*lines,)
         sums = (f"{self._amount(self.copies(side))} to {side.upper()}" for side in reversed(self.machine.sides))
-        return (*said, f"Copied: {', '.join(sums)}.")
+        return (*lines, f"Copied: {', '.join(sums)}.")
 
     def _amount(self, times: int) -> str:
         """A number of copies, in bytes or in words."""
@@ -150,14 +150,14 @@ class _Reader:
         """The input with this name."""
         if name in self._known:
             return self._known[name]
-        found = re.fullmatch(rf"({any_of(self._machine.calls)})\s*\[(.*)\]", name)
-        if found is None:
+        match = re.fullmatch(rf"({any_of(self._machine.calls)})\s*\[(.*)\]", name)
+        if match is None:
             raise InvalidExportError(f"{name!r} is not a call of {self._machine}; its calls are {listed(self._known)}")
-        call = self._machine.calls[found[1]]
+        call = self._machine.calls[match[1]]
         conditions = self._conditions[call.name]
         stated: dict[str, bool] = {}
         known = any_of([sign + condition for condition in conditions for sign in ("", "!")])
-        for text in re.findall(rf"\s*({known + '|' if known else ''}[^,]+?)\s*(?:,|$)", found[2]) or [""]:
+        for text in re.findall(rf"\s*({known + '|' if known else ''}[^,]+?)\s*(?:,|$)", match[2]) or [""]:
             fact = text.removeprefix("!") if text not in conditions else text
             if fact not in conditions:
                 raise InvalidExportError.unknown(f"condition of {call}", fact, conditions)
@@ -208,10 +208,10 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
         entry = reader.input(name)
         if entry.ends and number < len(names):
             raise InvalidExportError(f"{name} is the end, and {names[number]} follows it")
-        taken = stepper(machine).step(state, entry)
-        if taken is None:
-            said = reader.stated(entry)
-            raise InvalidExportError(f"{machine} has no row for {said} in {state.head}, at call {number} of the trace")
-        steps.append(taken)
-        state = taken.after
+        move = stepper(machine).step(state, entry)
+        if move is None:
+            words = reader.stated(entry)
+            raise InvalidExportError(f"{machine} has no row for {words} in {state.head}, at call {number} of the trace")
+        steps.append(move)
+        state = move.after
     return Trace(size, tuple(steps), machine)

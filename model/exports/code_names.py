@@ -95,27 +95,27 @@ def _named(machine: Machine) -> Names:
 def _kinds_apart(kinds: Mapping[str, Iterable[str]], reserved: frozenset[str] = _RESERVED) -> Names:
     """Names for the words of some kinds, no two of which are alike."""
     words = [(kind, word) for kind, some in kinds.items() for word in some]
-    taken = set(reserved)
-    found: Names = {kind: {} for kind in kinds}
+    used = set(reserved)
+    names: Names = {kind: {} for kind in kinds}
     for kind, word in words:
-        if word.isascii() and word.isidentifier() and _is_free(word, taken):
-            found[kind][word] = word
-            taken.add(_alike(word))
+        if word.isascii() and word.isidentifier() and _is_free(word, used):
+            names[kind][word] = word
+            used.add(_alike(word))
     for kind, word in words:
-        if word not in found[kind]:
-            found[kind][word] = name = _free_name(identifier(word), kind, taken)
-            taken.add(_alike(name))
-    return found
+        if word not in names[kind]:
+            names[kind][word] = name = _free_name(identifier(word), kind, used)
+            used.add(_alike(name))
+    return names
 
 
-def _free_name(name: str, kind: str, taken: set[str]) -> str:
+def _free_name(name: str, kind: str, reserved: set[str]) -> str:
     tries = chain((name, f"{name}_{kind}"), (f"{name}_{kind}_{number}" for number in count(2)))
-    return next(attempt for attempt in tries if _is_free(attempt, taken))
+    return next(attempt for attempt in tries if _is_free(attempt, reserved))
 
 
-def _is_free(name: str, taken: set[str]) -> bool:
+def _is_free(name: str, reserved: set[str]) -> bool:
     alike = _alike(name)
-    return bool(alike) and alike not in taken and not alike.startswith(_PREFIXES)
+    return bool(alike) and alike not in reserved and not alike.startswith(_PREFIXES)
 
 
 def _alike(name: str) -> str:

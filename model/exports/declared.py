@@ -48,17 +48,17 @@ def machine_named(text: str, find: Callable[[str], str] = str) -> Machine:
     """
     place, colon, name = text.rpartition(":") if ".json:" in text or ".py:" in text else (text, "", "")
     if place.endswith(".json"):
-        found = read_machine(find(place), name if colon else None)
+        machine = read_machine(find(place), name if colon else None)
     elif place.endswith(".py"):
-        found = object_in(find(place), name, Machine)
+        machine = object_in(find(place), name, Machine)
     elif text in EDITIONS:
-        found = EDITIONS[text]
+        machine = EDITIONS[text]
     else:
         raise DeclarationError(
             f"unknown machine {text!r}; there are {', '.join(EDITIONS)}, and FILE.py:NAME and FILE.json for "
             "other machines"
         )
-    return machine_of(found)
+    return machine_of(machine)
 
 
 def object_in(place: str, name: str, kind: type[ObjectT]) -> ObjectT:

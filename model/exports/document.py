@@ -70,7 +70,7 @@ def _digest(document: Json) -> str:
 
 
 def _machine(machine: Machine) -> Json:
-    rows, found = matrix(machine), space(machine)
+    rows, states = matrix(machine), space(machine)
     asked = stepper(machine).inputs(settings=False)
     first = space(machine, null=True, settings=False).configurations
     return {
@@ -105,8 +105,8 @@ def _machine(machine: Machine) -> Json:
             "configurations": len(rows),
             "cells": sum(map(len, rows.values())),
             "refusals": sum(bool(move.refusal) for row in rows.values() for move in row.values()),
-            "states": len(found.steps),
-            "transitions": found.transitions,
+            "states": len(states.steps),
+            "transitions": states.transitions,
         },
     }
 
@@ -179,7 +179,7 @@ def _cited(cite: str) -> list[Json]:
 
 def _configuration(machine: Machine, configuration: Configuration, state: State) -> Json:
     ends = [entry for entry in stepper(machine).inputs(end=True) if entry.ends]
-    taken = [(entry, stepper(machine).step(state, entry)) for entry in ends]
+    moves = [(entry, stepper(machine).step(state, entry)) for entry in ends]
     return {
         "name": str(configuration),
         "head": configuration.head,
@@ -190,7 +190,7 @@ def _configuration(machine: Machine, configuration: Configuration, state: State)
                 "transition": step.identifier,
                 "actions": list(step.actions),
             }
-            for entry, step in taken
+            for entry, step in moves
             if step
         ],
     }

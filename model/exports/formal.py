@@ -181,25 +181,25 @@ def _in_order(versions: dict[str, Version]) -> dict[str, Version]:
 
     No two are computed from each other: a copy to a side leaves nothing of what was there.
     """
-    found: dict[str, Version] = {}
-    while left := versions.keys() - found.keys():
+    ordered: dict[str, Version] = {}
+    while left := versions.keys() - ordered.keys():
         read = {versions[name].origin for name in left if versions[name].origin != name}
         # A row that copies a side and then adopts it, where nothing is fresh, has no order; it is a fault anyway.
-        found |= {name: version for name, version in versions.items() if name in (left - read or left)}
-    return found
+        ordered |= {name: version for name, version in versions.items() if name in (left - read or left)}
+    return ordered
 
 
 def _updates(machine: Machine) -> tuple[Update, ...]:
-    found: dict[str, Update] = {}
+    updates: dict[str, Update] = {}
     for call in machine.calls.values():
         for head in machine.heads if not call.ends else ():
             effects = stepper(machine).effects_at.get((call.name, head), ())
             for number, effect in enumerate(effects, 1):
                 name = f"{call}_{head}" + (f"_{number}" if len(effects) > 1 else "")
-                while name in found:  # a_b in c is not a in b_c
+                while name in updates:  # a_b in c is not a in b_c
                     name = f"{name}_"
-                found[name] = _Walk(machine, effect).update(name)
-    return tuple(found.values())
+                updates[name] = _Walk(machine, effect).update(name)
+    return tuple(updates.values())
 
 
 class _Walk:

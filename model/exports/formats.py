@@ -109,13 +109,13 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 
 
 def _endings() -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    endings: dict[str, tuple[str, ...]] = {}
     for ending, name in (
         *((kind.extension, name) for name, kind in FORMATS.items()),
         *((ending, name) for name, kind in FORMATS.items() for ending in kind.also),
     ):
-        found[f".{ending}"] = (*found.get(f".{ending}", ()), name)
-    return MappingProxyType(found)
+        endings[f".{ending}"] = (*endings.get(f".{ending}", ()), name)
+    return MappingProxyType(endings)
 
 
 ENDINGS = _endings()
@@ -194,7 +194,7 @@ def export(  # noqa: PLR0913 -- the options of all formats
         raise InvalidExportError(reason)
     if format_ not in FORMATS:
         raise InvalidExportError.unknown("format", format_, FORMATS)
-    found = FORMATS[format_]
+    chosen = FORMATS[format_]
     options: dict[str, Any] = {}
     names = tuple(map(str, calls))
     if names:
@@ -203,17 +203,20 @@ def export(  # noqa: PLR0913 -- the options of all formats
     for what, value in (("trace", trace), ("theme", theme), ("direction", direction)):
         if value is not None:
             options[what] = _had(what, format_, f"a {what}", value)
-    if detail is not None and detail not in found.details:
-        had = f"it has {', '.join(found.details)}" if found.details else "it has no details"
+    if detail is not None and detail not in chosen.details:
+        had = f"it has {', '.join(chosen.details)}" if chosen.details else "it has no details"
         raise InvalidExportError(f"the format {format_} has no detail {detail}; {had}")
     if detail is not None:
         options["detail"] = detail
-    if found.write is None:
-        template, shown = f"{format_}.{found.extension}.jinja", detail or (found.details[0] if found.details else None)
+    if chosen.write is None:
+        template, shown = (
+            f"{format_}.{chosen.extension}.jinja",
+            detail or (chosen.details[0] if chosen.details else None),
+        )
         return _rendered(format_, template, edition or DEFAULT.name, calls=names, detail=shown, direction=direction)
-    if edition is None and found.every:
-        return found.write()
-    return found.write(edition or DEFAULT.name, **options)
+    if edition is None and chosen.every:
+        return chosen.write()
+    return chosen.write(edition or DEFAULT.name, **options)
 
 
 def tla_config(edition: AnyMachine = DEFAULT) -> str:

@@ -66,12 +66,12 @@ def export_options(
     DeclarationError
         If there is no such edition.
     """
-    found: dict[str, Any] = {"edition": edition}
+    arguments: dict[str, Any] = {"edition": edition}
     machine = DEFAULT if edition is None else edition
     if calls := given.get("calls"):
-        found["calls"] = named_calls([calls] if isinstance(calls, str) else calls, machine)
+        arguments["calls"] = named_calls([calls] if isinstance(calls, str) else calls, machine)
     kinds: dict[str, Any] = {"detail": Detail, "theme": Theme, "direction": Direction}
-    found |= {name: named_choice(kind, str(given[name])) for name, kind in kinds.items() if name in given}
+    arguments |= {name: named_choice(kind, str(given[name])) for name, kind in kinds.items() if name in given}
     size = None
     if "size" in given:
         try:
@@ -79,7 +79,7 @@ def export_options(
         except ValueError:
             raise InvalidArgumentError(f"{mark}size", given["size"], "a whole number of bytes") from None
     if "trace" in given:
-        found["trace"] = trace_of(str(given["trace"]), edition=machine, size=size)
+        arguments["trace"] = trace_of(str(given["trace"]), edition=machine, size=size)
     elif size is not None:
         raise InvalidExportError(f"{mark}size needs {mark}trace: it is the size of the memory that the trace is about")
-    return found
+    return arguments

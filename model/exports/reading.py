@@ -61,17 +61,17 @@ def machine_of_document(document: object, name: str | None = None, *, source: st
         If it is no such document, if it is of another version, if its words contradict each other, or if it does not
         have the machine.
     """
-    found: Any = document
-    if not isinstance(found, dict):
+    data: Any = document
+    if not isinstance(data, dict):
         raise FileFormatError(source, f"this is no machine in JSON: it is of type {type(document).__name__}")
-    found = cast("Json", found)
+    data = cast("Json", data)
     try:
-        if found["format"] != FORMAT:
-            raise FileFormatError(source, f"its format is {shown(found['format'])}, not {FORMAT!r}")
-        if str(found["version"]).partition(".")[0] != VERSION.partition(".")[0]:
-            theirs = repr(str(found["version"]))[1:-1][:80]
+        if data["format"] != FORMAT:
+            raise FileFormatError(source, f"its format is {shown(data['format'])}, not {FORMAT!r}")
+        if str(data["version"]).partition(".")[0] != VERSION.partition(".")[0]:
+            theirs = repr(str(data["version"]))[1:-1][:80]
             raise FileFormatError(source, f"its version is {theirs}, and this reads {VERSION}: export it again")
-        return _machine(_chosen(source, found["editions"], name))
+        return _machine(_chosen(source, data["editions"], name))
     except DeclarationError as error:
         raise FileFormatError(source, str(error)) from error
     except KeyError as error:
@@ -84,43 +84,43 @@ def machine_of_document(document: object, name: str | None = None, *, source: st
 
 def _chosen(source: str, editions: list[Json], name: str | None) -> Json:
     names = listed(edition["name"] for edition in editions)
-    found = [edition for edition in editions if name in (None, edition["name"])]
+    chosen = [edition for edition in editions if name in (None, edition["name"])]
     if not editions:
         raise FileFormatError(source, "it has no machine")
-    if not found:
+    if not chosen:
         raise FileFormatError(source, f"it has no machine {name!r}; it has {names}")
-    if len(found) > 1:
+    if len(chosen) > 1:
         raise FileFormatError(source, f"it has several machines: name one, {names}")
-    return found[0]
+    return chosen[0]
 
 
-def _machine(found: Json) -> Machine:
+def _machine(data: Json) -> Machine:
     return Machine(
-        _text(found["name"]),
-        _rows(found["transitions"]),
-        title=_text(found["title"]),
-        about=_text(found["about"]),
-        cite=_text(found["cite"]),
-        sides=_names(found["sides"]),
-        heads=[Head(_text(head["name"]), _names(head["fresh"]), _text(head["letter"])) for head in found["heads"]],
+        _text(data["name"]),
+        _rows(data["transitions"]),
+        title=_text(data["title"]),
+        about=_text(data["about"]),
+        cite=_text(data["cite"]),
+        sides=_names(data["sides"]),
+        heads=[Head(_text(head["name"]), _names(head["fresh"]), _text(head["letter"])) for head in data["heads"]],
         settings=[
             Setting(_text(setting["name"]), _names(setting["values"]), _text(setting["start"]))
-            for setting in found["settings"]
+            for setting in data["settings"]
         ],
         facts=[
             Fact(_text(fact["name"]), fact["means"], _text(fact["side"]), flag=bool(fact["flag"]))
-            for fact in found["facts"]
+            for fact in data["facts"]
         ],
         calls=[
             Call(_text(call["name"]), call["does"], _text(call["side"]), _text(call["source"]), _text(call["takes"]))
-            for call in found["calls"]
+            for call in data["calls"]
         ],
-        actions=[_action(action) for action in found["actions"]],
+        actions=[_action(action) for action in data["actions"]],
         refusals=[
             Refusal(_text(refusal["name"]), _text(refusal["error"]), _text(refusal["needs"]), _text(refusal["text"]))
-            for refusal in found["refusals"]
+            for refusal in data["refusals"]
         ],
-        cycles=[_names(cycle) for cycle in found["cycles"]],
+        cycles=[_names(cycle) for cycle in data["cycles"]],
     )
 
 

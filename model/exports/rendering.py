@@ -186,7 +186,7 @@ def rendered(
 @cache
 def templates() -> Environment:
     """The templates, loaded by Jinja2."""
-    made = Environment(  # noqa: S701 -- no template is a page of HTML
+    environment = Environment(  # noqa: S701 -- no template is a page of HTML
         loader=FileSystemLoader(FOLDER),
         undefined=StrictUndefined,
         variable_start_string="${",
@@ -195,11 +195,11 @@ def templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals |= SOURCES
-    made.filters["creole"] = _creole
-    made.filters["comment"] = _comment
-    made.filters["literal"] = _literal
-    return made
+    environment.globals |= SOURCES
+    environment.filters["creole"] = _creole
+    environment.filters["comment"] = _comment
+    environment.filters["literal"] = _literal
+    return environment
 
 
 def _creole(text: str) -> str:

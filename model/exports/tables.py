@@ -146,12 +146,12 @@ def flag_changes(machine: Machine, effect: Effect) -> tuple[str, ...]:
 def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
     asked = stepper(machine).inputs(settings=False)
     shown = [entry for entry in asked if entry.call and (not calls or entry.call.name in calls)]
-    found = matrix(machine)
+    cells = matrix(machine)
     rows = tuple(
         (str(before), tuple((_coded_line(machine, row[entry]),) if entry in row else () for entry in shown))
-        for before, row in found.items()
+        for before, row in cells.items()
     )
-    used = {action for row in found.values() for entry in shown if entry in row for action in row[entry].actions}
+    used = {action for row in cells.values() for entry in shown if entry in row for action in row[entry].actions}
     legend = tuple((word.code, name) for name, word in machine.actions.items() if name in used and word.code)
     return TextTable(("configuration", *_columns(shown)), rows, legend, coded=True)
 
@@ -296,8 +296,8 @@ def html_table(
     header = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.header)
     lines += [f"<tr>{header}</tr>", "</thead>", "<tbody>"]
     for name, cells in _HTML.rows(table):
-        said = "".join(f"<td>{'<br>'.join(cell)}</td>" for cell in cells)
-        lines.append(f'<tr><th scope="row">{name}</th>{said}</tr>')
+        columns = "".join(f"<td>{'<br>'.join(cell)}</td>" for cell in cells)
+        lines.append(f'<tr><th scope="row">{name}</th>{columns}</tr>')
     lines += ["</tbody>", "</table>"]
     if table.legend:
         lines.append(f"<p>{_HTML.legend(table)}.</p>")

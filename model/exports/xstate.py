@@ -49,11 +49,11 @@ def xstate_machine(
         calls, among them ``set_cpu_data(NULL)``.
     """
     machine, names = machine_of(edition), {*map(str, calls)}
-    made = _flat(machine, names) if detail is Detail.CONFIGURATIONS else _guarded(machine, names)
-    states: Json = made["states"]
+    config = _flat(machine, names) if detail is Detail.CONFIGURATIONS else _guarded(machine, names)
+    states: Json = config["states"]
     if any(call.ends and (not names or call.name in names) for call in machine.calls.values()):
         states = {**states, END: {"type": "final"}}
-    return {"id": machine.name, **made, "states": states}
+    return {"id": machine.name, **config, "states": states}
 
 
 def xstate_json(
@@ -86,17 +86,17 @@ def _set(setting: str, value: str) -> Json:
 
 def _row(machine: Machine, effect: Effect) -> Json:
     row = effect.row
-    found: Json = {}
+    events: Json = {}
     if row.guards:
         argument = machine.calls[row.call].takes
         met = {("data" if fact == argument else fact): value for fact, value in row.guards.items()}
-        found["guard"] = {"type": "met", "params": met}
+        events["guard"] = {"type": "met", "params": met}
     if row.refusal:
-        found["actions"] = [_refuse(row.refusal)]
+        events["actions"] = [_refuse(row.refusal)]
     else:
-        found["target"] = END if machine.calls[row.call].ends else _target(effect.dest)
-        found["actions"] = [_perform(machine.actions[action]) for action in row.actions]
-    return found
+        events["target"] = END if machine.calls[row.call].ends else _target(effect.dest)
+        events["actions"] = [_perform(machine.actions[action]) for action in row.actions]
+    return events
 
 
 def _target(state: str) -> str:
@@ -118,9 +118,9 @@ def _refuse(refusal: str) -> Json:
 
 def _flat(machine: Machine, calls: Collection[str]) -> Json:
     states: Json = {}
-    found, configurations = matrix(machine), space(machine, null=True, settings=False).configurations
+    moves, configurations = matrix(machine), space(machine, null=True, settings=False).configurations
     ends = [entry for entry in stepper(machine).inputs(end=True) if entry.ends]
-    for before, row in found.items():
+    for before, row in moves.items():
         on: Json = {}
         for entry, move in row.items():
             if calls and str(entry.call) not in calls:
@@ -134,7 +134,7 @@ def _flat(machine: Machine, calls: Collection[str]) -> Json:
             if step and (not calls or str(end) in calls):
                 on[str(end)] = {"target": END, "actions": [_named(action) for action in step.actions]}
         states[str(before)] = {"on": on}
-    return {"initial": str(next(iter(found))), "states": states}
+    return {"initial": str(next(iter(moves))), "states": states}
 
 
 def _named(action: str) -> Json:

@@ -182,8 +182,8 @@ def arithmetic_of(allocator: object) -> Arithmetic:
     if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
         raise InvalidArgumentError("allocator", allocator, "an allocator")
     if make := getattr(allocator, "arithmetic", None):
-        made: Arithmetic = make()
-        return made
+        arithmetic: Arithmetic = make()
+        return arithmetic
     if not is_host(allocator):
         raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with arithmetic()")
     return OF_DEVICES[DeviceType.CPU]()

@@ -139,8 +139,8 @@ class DeviceAllocator(Allocator, ABC):
         """
         self._check_array(ptr)
         with self.using():
-            found: HostArray = ptr.get()
-        return found
+            content: HostArray = ptr.get()
+        return content
 
     def poison(self, ptr: Pointer) -> None:
         """Fill an array with the byte 0xFF, while no work is queued that may use it.

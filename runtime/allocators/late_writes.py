@@ -51,8 +51,8 @@ def _on_host(ptr: Any) -> bool:
 def read_bytes(allocator: Any, ptr: Pointer) -> HostArray | None:
     """The bytes of an array: those of the host themselves, and a copy of those of a device; None if that fails."""
     with suppress(Exception):  # it may be freed, and somebody else's allocator need not be able to do so
-        found: HostArray = ptr if _on_host(ptr) else allocator.peek(ptr)
-        return found
+        content: HostArray = ptr if _on_host(ptr) else allocator.peek(ptr)
+        return content
     return None
 
 
@@ -72,10 +72,10 @@ def poison_of(byte_size: int) -> HostArray:
     return np.broadcast_to(np.uint8(POISON), byte_size)
 
 
-def first_difference(expected: HostArray, found: HostArray) -> int | None:
+def first_difference(expected: HostArray, content: HostArray) -> int | None:
     """The first byte in which two rows of bytes differ; None if there is none."""
     for start in range(0, len(expected), _CHUNK):
-        differs = expected[start : start + _CHUNK] != found[start : start + _CHUNK]
+        differs = expected[start : start + _CHUNK] != content[start : start + _CHUNK]
         first = int(differs.argmax())
         if differs[first]:
             return start + first

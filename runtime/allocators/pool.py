@@ -351,9 +351,9 @@ class PoolAllocator(Adaptor):
 
     def _tell(self, call: str) -> None:
         """Raise the error for a late write that was found, if there is one; the next call tells of the next one."""
-        found = self._idle.found
-        if found:
-            late, position = found.popleft()
+        findings = self._idle.found
+        if findings:
+            late, position = findings.popleft()
             raise late.error(call, position)
 
     # --- the pool as a whole

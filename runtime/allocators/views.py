@@ -36,7 +36,7 @@ def device_viewer(device: Any, ptr: Any, *, checked: bool) -> Callable[[], Any]:
         now = last
         if getrefcount(now) == _ALONE and (now.ndim == 1 if is_row else now.shape == shape):
             return now
-        last = made = make()
-        return made
+        last = fresh = make()
+        return fresh
 
     return view

@@ -697,8 +697,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
                 expected = f"numbers that NumPy can use in {function}"
                 raise InvalidArgumentError("operand", inputs[-1], expected) from error
         blobs: list[Any] = [isinstance(operand, Blob) for operand in inputs]
-        taken = [operand.cpu_data() if blob else operand for operand, blob in zip(inputs, blobs, strict=True)]
-        return getattr(function, method)(*taken, **options)
+        arrays = [operand.cpu_data() if blob else operand for operand, blob in zip(inputs, blobs, strict=True)]
+        return getattr(function, method)(*arrays, **options)
 
     def __hash__(self) -> int:
         """By identity, although ``==`` compares elements: a blob can be a key."""
@@ -796,19 +796,19 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         mine, other = (self._diff, self._data) if of_diff else (self._data, self._diff)
         if mine.memory.size == mine.nbytes:
             if self._extents:
-                taken = self._fresh(mine.shape, self.dtype)
-                taken.adopt(name, call, buffer)  # a trial: a later refusal must not change memory that others share
-                _check_kept(name, buffer, self._extents, {"it": taken})
+                adopter = self._fresh(mine.shape, self.dtype)
+                adopter.adopt(name, call, buffer)  # a trial: a later refusal must not change memory that others share
+                _check_kept(name, buffer, self._extents, {"it": adopter})
             _check_kept(name, buffer, (mine,), {"the other part": other}, _FREED[call])
-            taken = mine.reshaped(mine.shape)  # new elements, which have stored no view of the old buffer
-            taken.adopt(name, call, buffer)
+            adopter = mine.reshaped(mine.shape)  # new elements, which have stored no view of the old buffer
+            adopter.adopt(name, call, buffer)
         else:
-            taken = self._fresh(mine.shape, self.dtype)
-            taken.adopt(name, call, buffer)  # nobody else has this memory yet, so the call can still be refused
+            adopter = self._fresh(mine.shape, self.dtype)
+            adopter.adopt(name, call, buffer)  # nobody else has this memory yet, so the call can still be refused
             given_up = (*((mine,) if of_diff else (mine, other)), *self._extents)
             other = other if of_diff else self._fresh(other.shape, self.dtype)
-            _check_kept(name, buffer, given_up, {"it": taken, "the data": other})
-        self._data, self._diff = (other, taken) if of_diff else (taken, other)
+            _check_kept(name, buffer, given_up, {"it": adopter, "the data": other})
+        self._data, self._diff = (other, adopter) if of_diff else (adopter, other)
 
     @property
     def _extents(self) -> tuple[Elements, ...]:
@@ -896,8 +896,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
             raise InvalidShapeError((), "the source was never given a shape, so there is nothing to copy")
         else:
             fitted = self._fitted(source._shape)
-        taken = source._diff if copy_diff else source._data
-        arithmetic.copy(taken, fitted[copy_diff])
+        part = source._diff if copy_diff else source._data
+        arithmetic.copy(part, fitted[copy_diff])
         if source._shape is not None:
             self._take(source._shape, fitted)
 
@@ -1247,8 +1247,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
             None if part.memory.head is SyncedHead.UNINITIALIZED else part.cpu_data()
             for part in (self._data, self._diff)
         ]
-        made = type(self), self._shape, self.dtype, self._device is not None, *fresh
-        return _unpickled, made, (None, self._added())  # the form in which pickle stores the state of slots
+        arguments = type(self), self._shape, self.dtype, self._device is not None, *fresh
+        return _unpickled, arguments, (None, self._added())  # the form in which pickle stores the state of slots
 
 
 _OWN = frozenset(Blob.__slots__)

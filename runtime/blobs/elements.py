@@ -53,13 +53,13 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
     try:
         if (known := _KNOWN.get(cast("Any", dtype))) is not None:
             return known
-        found: np.dtype[Any] = np.dtype(cast("Any", dtype))
+        kind: np.dtype[Any] = np.dtype(cast("Any", dtype))
     except Exception:  # noqa: BLE001 -- whatever NumPy raises, it is no element type
-        found = np.dtype(object)
-    if dtype is None or found.name not in TYPES or not found.isnative:
+        kind = np.dtype(object)
+    if dtype is None or kind.name not in TYPES or not kind.isnative:
         expected = f"one of {', '.join(TYPES)} (which needs ml_dtypes: pip install ml_dtypes, and import it)"
         raise InvalidArgumentError("dtype", dtype, expected)
-    return found
+    return kind
 
 
 def check_viewable(shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -244,14 +244,14 @@ def _of_numpy(buffer: Any) -> Any:
 def _dtype_of(buffer: Any) -> np.dtype[Any] | None:
     """The element type of an array or a buffer; None if it is neither, or NumPy does not know its type."""
     try:
-        found: np.dtype[Any] = np.dtype(
+        kind: np.dtype[Any] = np.dtype(
             buffer.dtype if hasattr(buffer, "dtype") else np.asarray(memoryview(buffer)).dtype
         )
     except (TypeError, ValueError, BufferError):
         # Types of PyTorch are none of NumPy's; of memory on a GPU the interface says what they are.
         interface: dict[str, Any] | None = getattr(buffer, "__cuda_array_interface__", None)
         return None if interface is None else np.dtype(interface["typestr"])
-    return found
+    return kind
 
 
 def _address(buffer: Any) -> int:

@@ -88,23 +88,23 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
             operation: Any = ufunc
             operation(*map(_plain, inputs), out=_target(self))
             return self
-        taken = [_plain(operand) for operand in inputs]
+        arrays = [_plain(operand) for operand in inputs]
         operation = getattr(ufunc, method)
         written = inputs[:1] if method == "at" else out or ()
         if any(isinstance(index, LiveArray) for index in written):
             for operand in inputs:
                 check_unmasked(operand)
         if method == "at":
-            target, indices, *others = taken
+            target, indices, *others = arrays
             with np.errstate(all="ignore"):
                 operation(np.array(target[indices]), ..., *others)  # a rehearsal: NumPy raises before a head moves
-            taken[0] = _target(inputs[0])
+            arrays[0] = _target(inputs[0])
         elif out is not None:
             each = method == "__call__" and ufunc.signature is None and "where" not in options
             each = each and self.dtype.kind not in "iu"  # NumPy refuses powers of integers by their values
-            (_rehearse if each else _rehearse_on_copies)(operation, taken, options)
+            (_rehearse if each else _rehearse_on_copies)(operation, arrays, options)
             options["out"] = tuple(map(_target, out))
-        result = operation(*taken, **options)
+        result = operation(*arrays, **options)
         # An operator in place has to return the array itself, which `blob.data -= step` then assigns.
         if out is None:
             return result

@@ -87,10 +87,10 @@ def message_types() -> tuple[type[Any], type[Any]]:
 
 def _class(name: str) -> type[Any]:
     try:
-        found: type[Any] = getattr(importlib.import_module(".caffe_pb2", __package__), name)
+        kind: type[Any] = getattr(importlib.import_module(".caffe_pb2", __package__), name)
     except Exception as error:
         raise MissingPackageError(f"a {name} message", "protobuf", "proto", error) from error
-    return found
+    return kind
 
 
 # --- writing

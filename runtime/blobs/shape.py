@@ -210,7 +210,7 @@ def offset(shape: Shape, indices: Iterable[object]) -> int:
 
 def _outside(shape: Shape, axis: int, index: int, last: int) -> InvalidIndexError:
     """The error for an index that is not from 0 to `last`."""
-    found = f"axis {axis} of {shape_string(shape)}"
+    where = f"axis {axis} of {shape_string(shape)}"
     return InvalidIndexError(
-        "index", index, f"{found} has no elements" if last < 0 else f"{found} goes from 0 to {last}"
+        "index", index, f"{where} has no elements" if last < 0 else f"{where} goes from 0 to {last}"
     )

@@ -340,8 +340,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._check_mine("ptr", ptr)
         if self._aside is None:
             self._aside = self.stream()
-        found: HostArray = ptr.get(queue=self._aside)  # the current queue may wait for somebody
-        return found
+        content: HostArray = ptr.get(queue=self._aside)  # the current queue may wait for somebody
+        return content
 
     def arithmetic(self) -> OpenCLArithmetic:
         """Arithmetic by kernels; by the host over mapped buffers, if the compiler fails or the device is the processor.

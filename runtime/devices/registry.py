@@ -275,8 +275,8 @@ def resolve_host(host: object, argument: str = "host") -> DeviceAllocator:
     expected = "an allocator, or None"
     _check_calls(argument, host, HOST_CALLS - {"device_type"}, expected)
     if not is_host(host):
-        found = getattr(host, "device_type", "missing")
-        wanted = f"its device_type has to be DeviceType.CPU, and is {found!s}"
+        kind = getattr(host, "device_type", "missing")
+        wanted = f"its device_type has to be DeviceType.CPU, and is {kind!s}"
         raise InvalidArgumentError(
             argument, host, f"{expected}, for the host side: {wanted}; memory of the device goes into device="
         )

@@ -787,8 +787,8 @@ class SyncedMemory:
 def memory_over(size: int, allocators: Resolved, checked: bool) -> SyncedMemory:
     """A new memory over allocators that are known to be usable, for blobs, which make two at once."""
     memory = SyncedMemory.__new__(SyncedMemory)
-    made: Any = memory
-    made._prepare(size, allocators, False, checked)  # noqa: SLF001 -- a second way to make one
+    anything: Any = memory
+    anything._prepare(size, allocators, False, checked)  # noqa: SLF001 -- a second way to make one
     return memory
 
 

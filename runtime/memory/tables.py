@@ -110,9 +110,9 @@ class MemoryTable:
             if move.input.call:
                 column = moves.setdefault((move.input.call.name, move.input.data), {})
                 column.setdefault(_packed(move.before), []).append(move)
-        found = {place: _column(machine, column) for place, column in moves.items()}
+        columns = {place: _column(machine, column) for place, column in moves.items()}
         self.columns: dict[str, tuple[Cells, Cells]] = {
-            call: (found.get((call, False), found[call, True]), found[call, True]) for call in machine.calls
+            call: (columns.get((call, False), columns[call, True]), columns[call, True]) for call in machine.calls
         }
         self.accessors: tuple[Cells, ...] = tuple(self.columns[call][True] for call in ACCESSORS)
         self.idle: tuple[tuple[bool, ...], ...] = tuple(
@@ -128,14 +128,14 @@ def _packed(state: State) -> int:
 def _column(machine: Machine, moves: dict[int, list[Move[State]]]) -> Cells:
     """The cells of a call, from its moves by packed state, which differ only in the mode."""
     values = machine.settings[caffe.MODE.name].values
-    found: list[Cell | None] = [None] * len(_STATES)
+    cells: list[Cell | None] = [None] * len(_STATES)
     for state, alike in moves.items():
         after = {move.before.settings: _packed(move.after) for move in alike}
         actions, next_ = alike[0].actions, tuple(after[value,] for value in values)
         is_short = not actions or [machine.actions[action].does for action in actions] == ["copy"]
-        found[state] = Cell(actions, next_, alike[0].refusal, is_short)
+        cells[state] = Cell(actions, next_, alike[0].refusal, is_short)
     # There is None where no calls lead, and no memory is in such a state.
-    return cast("Cells", tuple(found))
+    return cast("Cells", tuple(cells))
 
 
 def _is_idle(cell: Cell | None, state: int) -> bool:

@@ -65,8 +65,8 @@ def is_checked(checked: object, device: DeviceAllocator | None) -> bool:
     """
     if checked is not None:
         return as_flag(checked, "checked")
-    said = _by_environment()
-    return getattr(device, "device_type", None) is DeviceType.SIMULATED if said is None else said
+    default = _by_environment()
+    return getattr(device, "device_type", None) is DeviceType.SIMULATED if default is None else default
 
 
 @cache
@@ -120,8 +120,8 @@ class _Seen:
         ptr: Any = self.of(sides).ptr
         if ptr is None or not sides.size or (self.side == caffe.GPU and sides.flights):
             return None
-        found = read_bytes(sides.device, ptr)
-        return None if found is None else found[: sides.size]
+        content = read_bytes(sides.device, ptr)
+        return None if content is None else content[: sides.size]
 
     def remember(self, sides: Sides) -> None:
         """Expect the bytes that the side has now."""

@@ -32,11 +32,11 @@ def _reasons(subject: Subject) -> dict[str, str]:
     if offers_messages(subject):
         offered.add("messages")
     program = subject.program is not None
-    found = requirements_of("blob", "port") if program else requirements_of("blob")
+    requirements = requirements_of("blob", "port") if program else requirements_of("blob")
     objects = {"P04": "about memories", **dict.fromkeys(BLOB_OF_OBJECTS if program else (), "no request names a view")}
     return {
         name: objects.get(name.partition("-")[0], "") or lacking(requirement, offered, subject.level)
-        for name, requirement in found.items()
+        for name, requirement in requirements.items()
         if requirement.profile in ("caffe", subject.profile)
     }
 

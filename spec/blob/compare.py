@@ -84,9 +84,9 @@ class BlobComparison:
         """Whether exactly the memory owned by held memories is allocated, as far as it was seen."""
         if seen.called.live is None or states.extents is not None:
             return True
-        found, wanted = _allocated(seen), _owned(states)
-        if found == wanted or not (wanted <= found and self._are_extents(found - wanted, states)):
-            return found == wanted
+        allocated, wanted = _allocated(seen), _owned(states)
+        if allocated == wanted or not (wanted <= allocated and self._are_extents(allocated - wanted, states)):
+            return allocated == wanted
         return not self._judge.takes(_LAZY)
 
     def _are_extents(self, blocks: Counter[tuple[str, int]], states: BlobStates) -> bool:
@@ -144,15 +144,15 @@ class BlobComparison:
                 f"it called its allocators: {', '.join(f'{action.does} {action.side}' for action in done)}",
             )
         axes = len(due.after.blobs[step.blob].shape) if step.call in _SHAPING and step.arguments else -1
-        found, without = _moving(done), _moving(_besides_extents(done, axes))
+        actions, without = _moving(done), _moving(_besides_extents(done, axes))
         orders = [
             [(step.operation, step.side, step.pinned, size) for step, size in chain.from_iterable(order)]
             for order in permutations(due.calls)
         ]
-        sentence = f"saw {_listed(found)}, expected {_listed(orders[0])}"
-        if found not in orders and without not in orders:
+        sentence = f"saw {_listed(actions)}, expected {_listed(orders[0])}"
+        if actions not in orders and without not in orders:
             yield requirement, sentence
-        if found not in orders:
+        if actions not in orders:
             yield _LAZY, sentence
 
     def _result(self, step: BlobStep, due: Foreseen, seen: BlobsSeen) -> Iterator[Found]:
@@ -184,11 +184,11 @@ class BlobComparison:
         """Shapes; whether each memory is the same as before, and the right blobs hold it; and what is allocated."""
         states, known, now = due.after, _names(before, earlier), dict[int, Any]()
         requirements = {n: (blame.shapes or blame.conduct) if n in step.changed else blame.others for n in seen.blobs}
-        for n, found in seen.blobs.items():
+        for n, blob in seen.blobs.items():
             wanted = states.blobs[n]
-            if (found.shape, found.count) != (wanted.shape, wanted.count):
+            if (blob.shape, blob.count) != (wanted.shape, wanted.count):
                 expected = f"expected {wanted.shape} and {wanted.count}"
-                there = f"{name_of(n)} has the shape {found.shape} and {found.count} elements"
+                there = f"{name_of(n)} has the shape {blob.shape} and {blob.count} elements"
                 yield requirements[n], f"{there}, {expected}"
         for n, part in product(seen.blobs, PARTS):
             key, name = states.blobs[n].memory(part), seen.blobs[n].memory(part)
@@ -207,12 +207,12 @@ class BlobComparison:
         blob = seen.blobs[n]
         if not {blob.data, blob.diff} <= seen.memories.keys():
             return  # looking there raised an error
-        found = tuple(seen.memories[blob.memory(part)].size for part in PARTS)
+        now = tuple(seen.memories[blob.memory(part)].size for part in PARTS)
         sizes = tuple(states.memories[states.blobs[n].memory(part)].size for part in PARTS)
-        if requirement == "B06-growth-renews" and len(set(found)) > 1:
+        if requirement == "B06-growth-renews" and len(set(now)) > 1:
             requirement = "B08-equal-sizes"
-        if found != sizes:
-            yield requirement, f"data and diff have {found} bytes, expected {sizes}"
+        if now != sizes:
+            yield requirement, f"data and diff have {now} bytes, expected {sizes}"
         expected = states.capacity(n)
         if self._safe and blob.capacity != expected:
             yield "B46-capacity", f"the capacity is {blob.capacity}, but {expected} elements fit"
@@ -235,24 +235,24 @@ class BlobComparison:
     def _contents(self, memory: MemorySeen, contents: Mapping[str, bytes], dtype: str) -> Iterator[Found]:
         """What is wrong with sides that were looked at; without a requirement, if it is that of the call."""
         for side, wanted in contents.items() if self._judge.level >= "L1" else ():
-            found = memory.sides.get(side)
+            content = memory.sides.get(side)
             if memory.touched:
                 yield "", f"the {side} side was not fresh"
-            if found is None:
+            if content is None:
                 if wanted:
                     yield _BROKEN, f"the {side} side, which is fresh, is not shown"
-            elif not alike(found, wanted, dtype):
-                yield "", f"the {side} side holds {_compared(found, wanted)}"
+            elif not alike(content, wanted, dtype):
+                yield "", f"the {side} side holds {_compared(content, wanted)}"
 
     def _failures(self, states: BlobStates, seen: BlobsSeen, *, failed: bool) -> Iterator[str]:
         if failed and not seen.called.refused:
             yield "a failed allocator call was not reported"
         elif seen.called.refused and not failed:
             yield f"nothing failed, but it raised {seen.called.refused}"
-        found = [(blob.shape, blob.count) for blob in seen.blobs.values()]
+        shapes = [(blob.shape, blob.count) for blob in seen.blobs.values()]
         wanted = [(states.blobs[n].shape, states.blobs[n].count) for n in seen.blobs]
-        if found != wanted:
-            yield f"after a failure the shapes are {found}, expected {wanted}"
+        if shapes != wanted:
+            yield f"after a failure the shapes are {shapes}, expected {wanted}"
         for key, memory in _held(states, seen).items():
             content = states.content_of(key)
             if content is None:
@@ -292,9 +292,9 @@ def _allocated(seen: BlobsSeen) -> Counter[tuple[str, int]]:
 
 def _besides_extents(seen: Sequence[Action], axes: int) -> Sequence[Action]:
     """The actions without those that make the memory of so many extents, if they are the first."""
-    made = [action for action in seen if action.does != "free"]
-    first = [(action.does, action.side, action.size) for action in made[:2]]
-    return made[2:] if first == [(does, "cpu", 4 * axes) for does in ("allocate", "zero")] else seen
+    actions = [action for action in seen if action.does != "free"]
+    first = [(action.does, action.side, action.size) for action in actions[:2]]
+    return actions[2:] if first == [(does, "cpu", 4 * axes) for does in ("allocate", "zero")] else seen
 
 
 def _moving(actions: Sequence[Action]) -> list[tuple[Any, ...]]:
@@ -314,6 +314,6 @@ def _tally(live: Counter[tuple[str, int]]) -> str:
     return ", ".join(f"{times} x {size} bytes on {side}" for (side, size), times in sorted(live.items())) or "nothing"
 
 
-def _compared(found: bytes, wanted: bytes) -> str:
-    expected, shown = contrasted(wanted, found)
+def _compared(content: bytes, wanted: bytes) -> str:
+    expected, shown = contrasted(wanted, content)
     return f"{shown}, expected {expected}"

@@ -67,16 +67,16 @@ def decoded(content: bytes, dtype: str) -> tuple[Any, ...]:
     return struct.unpack(f"={len(content) // itemsize(dtype)}{TYPES[dtype]}", content)
 
 
-def alike(found: bytes, wanted: bytes, dtype: str) -> bool:
+def alike(content: bytes, wanted: bytes, dtype: str) -> bool:
     """Whether these are the same numbers, bit for bit; any NaN equals any other."""
-    if found == wanted or dtype in INTEGERS:
-        return found == wanted
+    if content == wanted or dtype in INTEGERS:
+        return content == wanted
     size = itemsize(dtype)
-    if len(found) != len(wanted) or len(found) % size:
+    if len(content) != len(wanted) or len(content) % size:
         return False
-    pairs = zip(decoded(found, dtype), decoded(wanted, dtype), strict=True)
+    pairs = zip(decoded(content, dtype), decoded(wanted, dtype), strict=True)
     return all(
-        found[at * size :][:size] == wanted[at * size :][:size] or (isnan(mine) and isnan(theirs))
+        content[at * size :][:size] == wanted[at * size :][:size] or (isnan(mine) and isnan(theirs))
         for at, (mine, theirs) in enumerate(pairs)
     )
 

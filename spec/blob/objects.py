@@ -126,7 +126,7 @@ class ObjectBlobs:
         """Make a call that may be refused or fail: the error as a text, and what was returned."""
         try:
             with using_mode(mode), self._log.moves.armed(step.fail) if step.fail else nullcontext():
-                found = self._made(step) if step.call == "new" else self._called(step, given)
+                result = self._made(step) if step.call == "new" else self._called(step, given)
         except Violation:
             raise
         except (Exception, InjectedInterrupt, SystemExit) as error:  # noqa: BLE001 -- subjects may raise any error
@@ -135,9 +135,9 @@ class ObjectBlobs:
                 check_maker(self._subject, None, error, ACCESSORS, step.arguments, ("dtype", *self._allocators))
             return told(error), None
         if step.call == "new":
-            check_maker(self._subject, found, None, ACCESSORS, step.arguments, ("dtype", *self._allocators))
-            self._blobs[step.blob] = found
-        return "", found
+            check_maker(self._subject, result, None, ACCESSORS, step.arguments, ("dtype", *self._allocators))
+            self._blobs[step.blob] = result
+        return "", result
 
     def _made(self, step: BlobStep) -> Any:
         self._dtype = self._dtype or step.dtype
@@ -145,9 +145,9 @@ class ObjectBlobs:
         return make(*step.arguments, dtype=step.dtype, **self._allocators)
 
     def _called(self, step: BlobStep, given: Sequence[Any]) -> Any:
-        found: Any = getattr(self._blobs[step.blob], step.call)
+        attribute: Any = getattr(self._blobs[step.blob], step.call)
         arguments = [self._resolved(step, argument) for argument in given]
-        return found(*arguments, **dict(step.options)) if callable(found) else found
+        return attribute(*arguments, **dict(step.options)) if callable(attribute) else attribute
 
     def _prepared(self, step: BlobStep, given: Any) -> Any:
         """An argument that is made before the call."""

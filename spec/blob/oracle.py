@@ -306,12 +306,12 @@ class BlobStates:
         part: Part = "diff" if copy_diff else "data"
         side: str = "gpu" if self.mode is Mode.GPU and self.has_device else "cpu"
         target = before.blobs[n].memory(part)
-        taken, after = before.touch(target, side, write=True)
+        calls, after = before.touch(target, side, write=True)
         origin = after.blobs[source].memory(part)
         given, after = after.touch(origin, side, write=False)
         after = after.overwritten(target, side, after.content(source, part, side))
         conduct = "B43-copy-self" if origin == target else "B40-copy-by-mode"
-        return Foreseen(Blame(conduct, "B39-copy-numbers"), after, (taken, given))
+        return Foreseen(Blame(conduct, "B39-copy-numbers"), after, (calls, given))
 
     def update(self, n: int) -> Foreseen:
         """Subtract the diff from the data, on the side of the data."""

@@ -160,8 +160,8 @@ class ProgramBlobs:
         actions = tuple(actions_told(self._program.protocol, answer)) if "actions" in answer else ()
         if step.fail and self._program.level >= "L3":
             check_failure(self._program, actions, step.fail)
-        for told in answer.get("actions", ()):
-            self._check_action(told)
+        for word in answer.get("actions", ()):
+            self._check_action(word)
         return Observation(
             refused=refused,
             actions=actions,
@@ -170,9 +170,9 @@ class ProgramBlobs:
             blown=any(action.failed for action in actions),
         )
 
-    def _check_action(self, told: Any) -> None:
+    def _check_action(self, word: Any) -> None:
         """Refuse an action without its size, or without its block."""
-        action: dict[str, Any] = {"action": told} if isinstance(told, str) else told
+        action: dict[str, Any] = {"action": word} if isinstance(word, str) else word
         does, needs = self._program.protocol.actions[action["action"]].does, list[str]()
         if action.get("failed"):
             return

@@ -66,8 +66,8 @@ class _Text:
             return
         given: list[str] = []
         for argument in step.arguments:
-            made, text = self._argument(step, argument)
-            yield from made
+            lines, text = self._argument(step, argument)
+            yield from lines
             given.append(text)
         if mode is not self._mode:
             self._mode = mode
@@ -87,8 +87,8 @@ class _Text:
             return f"{name} = subject.make({', '.join((*given, 'host=host', 'device=device'))})"
         if step.call == "shape_string":
             return f"{name}.shape_string() if callable({name}.shape_string) else {name}.shape_string"
-        made = f"{name}.{step.call}" if step.call in _ATTRIBUTES else f"{name}.{step.call}({', '.join(given)})"
-        return f"view = {made}" if step.call.startswith("mutable_") else made
+        call = f"{name}.{step.call}" if step.call in _ATTRIBUTES else f"{name}.{step.call}({', '.join(given)})"
+        return f"view = {call}" if step.call.startswith("mutable_") else call
 
     def _content(self, step: BlobStep) -> str:
         dtype = self._dtype
@@ -126,11 +126,11 @@ class _Text:
             return [f"{name} = bytearray({self._content(step)})"], name
         if self._subject.device is None:
             return [f"{name} = object()"], name
-        made = f"{name} = subject.device.empty({step.elements * itemsize(self._dtype)})"
-        return [made, f"put(subject, {name}, {self._content(step)})"], name
+        statement = f"{name} = subject.device.empty({step.elements * itemsize(self._dtype)})"
+        return [statement, f"put(subject, {name}, {self._content(step)})"], name
 
     def _message(self, fields: tuple[tuple[str, Any], ...]) -> Iterator[str]:
-        made = f"subject.make((1,), dtype={self._dtype!r}, host=subject.host, device=subject.device)"
-        yield f"message = type({made}.to_proto())()"
+        maker = f"subject.make((1,), dtype={self._dtype!r}, host=subject.host, device=subject.device)"
+        yield f"message = type({maker}.to_proto())()"
         for name, value in fields:
             yield f"message.{name}.extend({[*value]})" if isinstance(value, tuple) else f"message.{name} = {value}"

@@ -34,7 +34,7 @@ def _tables(subject: Subject) -> Iterator[BlobCase]:
 
 def alphabet(subject: Subject) -> tuple[BlobStep, ...]:
     """All calls of two blobs that the suites use, also some that are refused."""
-    found = [
+    steps = [
         *(BlobStep(n, "reshape", (shape,)) for n in (0, 1) for shape in ((2, 2), (3, 4))),
         BlobStep(0, "reshape", (1, 2, 3, 1)),
         BlobStep(0, "reshape_like", (Other(1),)),
@@ -53,7 +53,7 @@ def alphabet(subject: Subject) -> tuple[BlobStep, ...]:
         BlobStep(0, "diff_at", ((0, 2),)),
         in_mode(Mode.CPU),
     ]
-    return (*found, BlobStep(0, "shrink_to_fit")) if subject.profile == "safe" else tuple(found)
+    return (*steps, BlobStep(0, "shrink_to_fit")) if subject.profile == "safe" else tuple(steps)
 
 
 _COPIES: tuple[tuple[tuple[str, bool], ...], ...] = ((), (("copy_diff", True),), (("reshape", True),))

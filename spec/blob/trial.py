@@ -100,11 +100,11 @@ class BlobTrial:
             self.visited.append(cell)
         looks = not (step.is_valued or step.call == "gpu_shape")
         seen = self._bench.performer.perform(step, before.mode, due.after.blobs if looks else ())
-        found = self._bench.comparison.first(step, before, due, seen, self._seen)
-        if found is not None and found.requirement == LEFT:  # perhaps only until the garbage is collected
+        difference = self._bench.comparison.first(step, before, due, seen, self._seen)
+        if difference is not None and difference.requirement == LEFT:  # perhaps only until the garbage is collected
             seen.called = seen.called._replace(live=self._bench.performer.collected())
-            found = self._bench.comparison.first(step, before, due, seen, self._seen)
-        self._raise(found)
+            difference = self._bench.comparison.first(step, before, due, seen, self._seen)
+        self._raise(difference)
         self.states, self._seen = due.after, seen if looks else replace(self._seen, called=seen.called)
 
     def finish(self) -> None:
@@ -190,14 +190,14 @@ def _contexts(case: BlobCase, *, has_device: bool) -> set[str]:
     """The steps with expectations of their own, each with its context: its blobs, and what was written into them."""
     if all(step.expected is FORESEEN for step in case):
         return set()
-    found, written = set[str](), dict[int, Any]()
+    contexts, written = set[str](), dict[int, Any]()
     states = BlobStates(has_device)
     for number, step in enumerate(case):
         if step.expected is not FORESEEN:
             known = [written.get(n) for n in sorted(step.blobs)]
-            found.add(repr((step, states.dtype, states.outline(step.blobs), known)))
+            contexts.add(repr((step, states.dtype, states.outline(step.blobs), known)))
         else:
             states = foresee(states, numbered(states, step, number)).after
         if step.values:
             written[step.blob] = (written.get(step.blob), step.values)
-    return found
+    return contexts

@@ -98,9 +98,9 @@ class ObjectSuites:
             for state, sequence in common.reached.items():
                 new, *before = common.writer(*sequence, size=ROOM, used=False).steps
                 writer = common.writer(*sequence, size=ROOM, used=False)
-                made = len(writer.steps)
+                start = len(writer.steps)
                 writer.add(*self._legal(state), elsewhere=True).add(*common.reads)
-                yield (new._replace(checks=True), *before, *writer.steps[made:], *writer.ends())
+                yield (new._replace(checks=True), *before, *writer.steps[start:], *writer.ends())
 
     def _failing(self, state: State, sequence: tuple[Input, ...]) -> Iterator[Case]:
         common = self._suites

@@ -87,8 +87,8 @@ class Walked:
         else:
             steps = writer.written(move.entry, fail=move.fail, how=move.how)
             steps += writer.written(move.entry) if move.again else []
-        taken = [self.trial.take(step) for step in steps]
-        if not any(taken):
+        meant = [self.trial.take(step) for step in steps]
+        if not any(meant):
             return ""
         for other in range(len(self.writers)):
             if other != number:

@@ -112,8 +112,8 @@ def zero_bytes(case: AllocatorCase) -> None:
 def row_of_bytes(case: AllocatorCase) -> None:
     for size in SIZES:
         for array in (case.block(size), case.allocator.empty(size), case.allocator.empty(_Size(size))):
-            found = (array.ndim, str(array.dtype), len(array), array.nbytes)
-            case.require(found == (1, "uint8", size, size), f"{size} bytes have ndim, dtype, len and nbytes {found}")
+            row = (array.ndim, str(array.dtype), len(array), array.nbytes)
+            case.require(row == (1, "uint8", size, size), f"{size} bytes have ndim, dtype, len and nbytes {row}")
             content = pattern(size, size)
             case.place.write(array, content)
             case.require_bytes(array, content, f"{size} bytes were written, and other bytes were read")
@@ -171,8 +171,8 @@ def late_reader(case: AllocatorCase) -> None:
         for _ in range(8):
             case.block(size, pattern(3, size))
         with suppress(SyncedMemoryError):  # a device may notice the late use, and raise
-            found = case.place.read(view)
-            case.require(found == content[4:8], f"a view of a released block reads {found!r}")
+            bytes_now = case.place.read(view)
+            case.require(bytes_now == content[4:8], f"a view of a released block reads {bytes_now!r}")
 
 
 @AllocatorCase.checks("D08-counts")
@@ -379,9 +379,9 @@ def views(case: AllocatorCase) -> None:
 @AllocatorCase.checks("D20-device")
 def device(case: AllocatorCase) -> None:
     allocator = case.allocator
-    found = (allocator.name, allocator.ordinal, allocator.device_type)
-    names = isinstance(found[0], str) and type(found[1]) is int and isinstance(found[2], DeviceType)
-    case.require(names and found[2] is not DeviceType.UNKNOWN, f"name, ordinal and device_type are {found!r}")
+    identity = (allocator.name, allocator.ordinal, allocator.device_type)
+    names = isinstance(identity[0], str) and type(identity[1]) is int and isinstance(identity[2], DeviceType)
+    case.require(names and identity[2] is not DeviceType.UNKNOWN, f"name, ordinal and device_type are {identity!r}")
     before = allocator.current_ordinal()
     with allocator.using():
         case.require(allocator.current_ordinal() == allocator.ordinal, "using() makes another device current")

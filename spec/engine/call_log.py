@@ -191,8 +191,8 @@ class CallLog:
         """The side of a pointer that was allocated or adopted; None of any other."""
         if ptr is None:
             return None
-        if found := self.live.get(id(ptr)):
-            return found[1].side
+        if block := self.live.get(id(ptr)):
+            return block[1].side
         return next((pointer.side for pointer in reversed(self.adopted) if pointer.pointer() is ptr), None)
 
     def flying(self) -> list[Flight]:
@@ -249,15 +249,15 @@ class RecordingAllocator:
     def release(self, ptr: Any) -> None:
         """Free, and record it; refuse a pointer that this allocator has not allocated."""
         self._move("release")
-        found = self.log.live.get(id(ptr))
-        if found is None or (found[1].side, found[1].pinned) != (self._side, self._pinned):
-            self.log.stray.append(self._stray(ptr, found))
+        block = self.log.live.get(id(ptr))
+        if block is None or (block[1].side, block[1].pinned) != (self._side, self._pinned):
+            self.log.stray.append(self._stray(ptr, block))
             raise StrayFree(self.log.stray[-1][1])
         if self.log.uses_in_flight(self._side, ptr, self.inner.overlaps):
             self.log.freed_in_flight.append(f"{self.name} freed memory while a push still used it")
         self.inner.release(ptr)
         del self.log.live[id(ptr)]
-        self.log.calls.append(Action("free", self._side, "", found[1].size, self._pinned, block=id(ptr)))
+        self.log.calls.append(Action("free", self._side, "", block[1].size, self._pinned, block=id(ptr)))
 
     def memcpy(  # noqa: PLR0913 -- KuiperLLama's signature
         self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -293,10 +293,10 @@ class RecordingAllocator:
         self.log.adopt(self._side, ptr)
         return ptr
 
-    def _stray(self, ptr: Any, found: tuple[Any, Allocated] | None) -> tuple[str, str]:
-        if found is not None and found[1].side == self._side:
+    def _stray(self, ptr: Any, block: tuple[Any, Allocated] | None) -> tuple[str, str]:
+        if block is not None and block[1].side == self._side:
             kinds = ("pageable", "page-locked")
-            return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
+            return "pinned", f"{self.name} was asked to free {kinds[block[1].pinned]} memory as {kinds[self._pinned]}"
         if ptr is not None and any(ptr is adopted.pointer() for adopted in self.log.adopted):
             return "external", f"{self.name} was asked to free external memory"
         return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'memory that is not allocated'}"

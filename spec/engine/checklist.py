@@ -76,8 +76,8 @@ class Case:
             try:
                 start.wait()
                 call()
-            except Violation as found:
-                wrong.append(found.message)
+            except Violation as violation:
+                wrong.append(violation.message)
             except Exception as error:  # noqa: BLE001 -- reported below
                 wrong.append(f"{type(error).__name__}: {error}")
 
@@ -172,8 +172,8 @@ def run_checks(
             except SkipTest:
                 coverage.wanted -= 1
                 continue
-            except Violation as found:
-                violation = Violation(requirement, f"{case}: {found.message}", reproducer(requirement, case))
+            except Violation as finding:
+                violation = Violation(requirement, f"{case}: {finding.message}", reproducer(requirement, case))
                 break
             finally:
                 if progress is not None:

@@ -45,18 +45,18 @@ def end_descendants(process: int) -> None:
 
 
 def _descendants(process: int) -> set[int]:
-    found: set[int] = set()
+    descendants: set[int] = set()
     waiting = [process]
     while waiting:
         children = _children(waiting.pop())
-        found.update(children)
+        descendants.update(children)
         waiting += children
-    return found
+    return descendants
 
 
 def _children(process: int) -> list[int]:
-    found: list[int] = []
+    children: list[int] = []
     for tasks in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):  # it has ended
-            found += map(int, tasks.read_text(encoding="ascii").split())
-    return found
+            children += map(int, tasks.read_text(encoding="ascii").split())
+    return children

@@ -74,12 +74,12 @@ def in_fork(
         if not answer.exists():
             return replace(death, last_line=_last_line(output))
         try:
-            found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+            data: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         except ValueError:
             if death.kind == "crash":  # in the middle of writing: a target that damages the heap ends anywhere
                 return replace(death, last_line=_last_line(output))
             return {"failed": f"its answer could not be written to {answer}"}
-    return found
+    return data
 
 
 def _ended(process: int, limits: Limits, moved: Callable[[], object], mark: object) -> Death:

@@ -67,9 +67,9 @@ class Verdict(NamedTuple):
 
 def overall(statuses: Iterable[Status]) -> Status:
     """The verdict on a requirement over several reports; not checked if there is no report."""
-    found = set(statuses)
+    distinct = set(statuses)
     for status in _STATUSES:
-        if status in found:
+        if status in distinct:
             return status
     return "not checked"
 
@@ -182,8 +182,8 @@ class Conformance(Generic[CoveringT]):
         """The violations, the shortest reproducer first; for each requirement only the one with the shortest."""
         unique: dict[str, Violation] = {}
         for violation in sorted(
-            (found for suite in self.suites for found in (suite.violation, *suite.more) if found),
-            key=lambda found: (found.repeats, len(found.statements)),
+            (finding for suite in self.suites for finding in (suite.violation, *suite.more) if finding),
+            key=lambda finding: (finding.repeats, len(finding.statements)),
         ):
             unique.setdefault(violation.requirement, violation)
         return list(unique.values())
@@ -236,9 +236,9 @@ class Conformance(Generic[CoveringT]):
         It is not applicable if the subject lacks something that it needs.  A suite stops at its first violation, so
         after a violation every other requirement is not checked, unless a suite of its name came to its end.
         """
-        for found in self.violations:
-            if found.requirement == requirement:
-                return Verdict(requirement, "failed", detail=found.message)
+        for violation in self.violations:
+            if violation.requirement == requirement:
+                return Verdict(requirement, "failed", detail=violation.message)
         if requirement in self.excepted:
             return Verdict(requirement, "not checked", detail="it is excepted")
         if requirement not in self.checked:
@@ -448,12 +448,12 @@ class SuiteRun:
             drivers: list[Any] = []
             try:
                 run(case, drivers)
-            except Violation as found:
-                if self.tolerance.tolerates(found):
+            except Violation as finding:
+                if self.tolerance.tolerates(finding):
                     for driver in drivers:  # what it took until then was taken; what comes after may be out of reach
                         self._coverage.add(driver)
                     continue
-                violation = shortened(case, found) if self.shortens(found) else found
+                violation = shortened(case, finding) if self.shortens(finding) else finding
                 if self.tolerance.ends(violation):
                     return violation
             else:
@@ -556,12 +556,12 @@ def run_suites(  # noqa: PLR0913 -- options
         with there, _only_new_garbage():
             violation = run(subject, suite)
         generated = suite.generated or generated
-        found = tolerance.found[known:]
-        if violation and violation not in found:
-            found.append(violation)
+        violations = tolerance.found[known:]
+        if violation and violation not in violations:
+            violations.append(violation)
         seconds = time.perf_counter() - began
-        first = found[0] if found else None
-        results.append(SuiteResult(name, suite.cases, suite.steps, seconds, first, tuple(found[1:])))
+        first = violations[0] if violations else None
+        results.append(SuiteResult(name, suite.cases, suite.steps, seconds, first, tuple(violations[1:])))
     seconds = time.perf_counter() - start
     return Conformance(
         subject.name,

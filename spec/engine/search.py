@@ -70,9 +70,9 @@ class Generated:
     @property
     def shortfall(self) -> str:
         """What is missing of what was wanted; empty if nothing is."""
-        taken, started = self.moves.total(), len(self.starts)
-        if taken < self.asked:
-            return f"only {taken} of {self.asked} generated moves were taken, in {self.walks} distinct walks"
+        moves, started = self.moves.total(), len(self.starts)
+        if moves < self.asked:
+            return f"only {moves} of {self.asked} generated moves were taken, in {self.walks} distinct walks"
         if started < self.wanted_starts:
             return f"generated walks started in only {started} of {self.wanted_starts} states"
         return ""

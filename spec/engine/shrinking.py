@@ -79,7 +79,7 @@ def shortest(
         As for `shrink`.
     program : RemoteProgram or None
     """
-    found = [violation]
+    violations = [violation]
     history = () if program is None else program.requests(whole=True)
 
     def fails(candidate: tuple[Step, ...]) -> bool:
@@ -89,7 +89,7 @@ def shortest(
             run(candidate)
         except Violation as other:
             if other.requirement == violation.requirement:
-                found.append(other)
+                violations.append(other)
                 return True
         return False
 
@@ -100,7 +100,7 @@ def shortest(
     shrink(steps, fails, simpler=simpler, seconds=float("inf") if program is None else SECONDS)
     if program is not None:
         program.renew()
-    return found[-1]
+    return violations[-1]
 
 
 _REPEATED = 40
@@ -137,10 +137,10 @@ class _Search(Generic[Step]):
 
     def shortest(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         while True:
-            found = self._simplify(self._leave_out(steps))
-            if found == steps:
+            shorter = self._simplify(self._leave_out(steps))
+            if shorter == steps:
                 return steps
-            steps = found
+            steps = shorter
 
     def _fails(self, steps: tuple[Step, ...]) -> bool:
         return time.perf_counter() < self.deadline and self.question(steps)

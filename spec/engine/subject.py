@@ -158,12 +158,12 @@ _TAKES_PINNED: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 def _takes_pinned(make: Any) -> bool:
     with suppress(KeyError, TypeError):  # a TypeError: it cannot be a key
         return _TAKES_PINNED[make]
-    found = False
+    takes = False
     with suppress(TypeError, ValueError):  # a callable that is written in C may have no signature
-        found = "pinned" in signature(make).parameters
+        takes = "pinned" in signature(make).parameters
     with suppress(TypeError):
-        _TAKES_PINNED[make] = found
-    return found
+        _TAKES_PINNED[make] = takes
+    return takes
 
 
 @dataclass(frozen=True, repr=False)

@@ -47,7 +47,7 @@ def compare_model(machine: Machine = CAFFE, without_device: Machine = CPU_ONLY) 
 def compare_matrix(edition: str, moves: Mapping[Configuration, Mapping[Input, Move[Configuration]]]) -> list[str]:
     """Compare a matrix cell by cell: ordered actions, next configuration, refusals."""
     observed = {f"{state} {call}": cell for state, row in evidence()[edition].items() for call, cell in row.items()}
-    declared = {f"{state} {entry}": _shown(found) for state, row in moves.items() for entry, found in row.items()}
+    declared = {f"{state} {entry}": _shown(move) for state, row in moves.items() for entry, move in row.items()}
     problems = [
         f"{edition} {key}: observed {observed.get(key, 'nothing')!r}, declared {declared.get(key, 'nothing')!r}"
         for key in observed.keys() | declared.keys()
@@ -71,10 +71,10 @@ def _codes() -> dict[str, str]:
 
 def compare_pinned_states(machine: Machine) -> list[str]:
     """Compare the states with the pinned flag: 31 in both modes, 24 if the mode is always GPU."""
-    found = {_pinned_name(machine, state) for state in space(machine).steps}
+    names = {_pinned_name(machine, state) for state in space(machine).steps}
     observed = set(evidence()["pinned_states"])
-    problems = [f"pinned state {name}: observed but not reachable" for name in sorted(observed - found)]
-    problems += [f"pinned state {name}: reachable but not observed" for name in sorted(found - observed)]
+    problems = [f"pinned state {name}: observed but not reachable" for name in sorted(observed - names)]
+    problems += [f"pinned state {name}: reachable but not observed" for name in sorted(names - observed)]
     always = space(machine, settings=False).steps
     expected = evidence()["counts"]["caffe"]["always_gpu_states"]
     return problems + ([f"{len(always)} states in GPU mode, observed {expected}"] if len(always) != expected else [])
@@ -89,14 +89,14 @@ def _pinned_name(machine: Machine, state: State) -> str:
 
 def compare_tutorial(machine: Machine) -> list[str]:
     """Replay the trace of Caffe's own tutorial: nine calls with the copies of each."""
-    found = space(machine)
-    calls = {str(entry): entry for entry in found.steps[found.start]}
-    state = found.steps[found.start][calls["mutable_cpu_data"]].after
+    states = space(machine)
+    calls = {str(entry): entry for entry in states.steps[states.start]}
+    state = states.steps[states.start][calls["mutable_cpu_data"]].after
     problems: list[str] = []
     for name, copies, head in evidence()["tutorial"]["steps"]:
-        step = found.steps[state][calls[name]]
+        step = states.steps[state][calls[name]]
         state = step.after
-        made = " ".join(_codes()[action] for action in step.actions if found.machine.actions[action].does == "copy")
-        if (made, state.head) != (copies, head):
-            problems.append(f"tutorial {name}: observed {copies!r} -> {head}, declared {made!r} -> {state.head}")
+        codes = " ".join(_codes()[action] for action in step.actions if states.machine.actions[action].does == "copy")
+        if (codes, state.head) != (copies, head):
+            problems.append(f"tutorial {name}: observed {copies!r} -> {head}, declared {codes!r} -> {state.head}")
     return problems

@@ -208,25 +208,25 @@ def run_case(bench: Bench, case: Case, made: list[Trial] | None = None) -> Trial
     try:
         for step in case:
             trial.take(step)
-    except Violation as found:
-        raise _of_refused(bench, trial, found) from None
+    except Violation as violation:
+        raise _of_refused(bench, trial, violation) from None
     return trial
 
 
-def _of_refused(bench: Bench, trial: Trial, found: Violation) -> Violation:
+def _of_refused(bench: Bench, trial: Trial, violation: Violation) -> Violation:
     """The violation, as the fault of steps that were refused, if without them everything is as it must be."""
     suspects = trial.refused - {len(trial.done) - 1}
-    if not suspects or _UNCHANGED not in bench.judged or REQUIREMENTS[found.requirement].kind == "port":
-        return found
+    if not suspects or _UNCHANGED not in bench.judged or REQUIREMENTS[violation.requirement].kind == "port":
+        return violation
     other = Trial(bench)
     try:
         for number, step in enumerate(trial.done):
             if number not in suspects:
                 other.take(step)
     except Violation:
-        return found
-    message = f"after calls that were refused: {found.requirement}: {found.message}"
-    return Violation(_UNCHANGED, message, found.statements)
+        return violation
+    message = f"after calls that were refused: {violation.requirement}: {violation.message}"
+    return Violation(_UNCHANGED, message, violation.statements)
 
 
 def shortened(bench: Bench, case: Case, violation: Violation) -> Violation:
@@ -241,10 +241,10 @@ def plainer(step: Step) -> list[Step]:
             return []
         below = {1 << k for k in range(step.size.bit_length())} | {step.size - (step.size >> k) for k in range(1, 24)}
         return [step._replace(size=size) for size in sorted(below) if 0 < size < step.size]
-    found = [] if step.quiet else [step._replace(quiet=True)]
+    steps = [] if step.quiet else [step._replace(quiet=True)]
     if step.does == "call":
         usual = step._replace(write=None, fail=0, how="", quiet=True)
-        found = [usual, usual._replace(fail=step.fail, how=step.how), *found]
+        steps = [usual, usual._replace(fail=step.fail, how=step.how), *steps]
         if step.argument is not None and step.argument.longer > 0:
-            found.append(step._replace(argument=step.argument._replace(longer=0)))
-    return [simpler for simpler in found if simpler != step]
+            steps.append(step._replace(argument=step.argument._replace(longer=0)))
+    return [simpler for simpler in steps if simpler != step]

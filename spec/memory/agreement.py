@@ -236,18 +236,18 @@ class _Comparison:
         written = (last + 1) % self._contents if self._contents else self._unused(here)
         expected = here.oracle.expect(call, self._settings(here.state), written if entry.data else None)
         after = self._after(here, call, step, expected, written)
-        found = [
+        differences = [
             difference
             for difference in self._unlike(here, call, step, expected, after)
             if difference[0] not in self._unsaid
         ]
-        self._tell(sequence, here.state, found)
-        if found or expected.refused or call.ends:
+        self._tell(sequence, here.state, differences)
+        if differences or expected.refused or call.ends:
             return None
         return after if self._contents else after.renamed()
 
-    def _tell(self, sequence: tuple[str, ...], state: State, found: Iterable[tuple[str, str, str]]) -> None:
-        for sentence, table, wanted in found:
+    def _tell(self, sequence: tuple[str, ...], state: State, differences: Iterable[tuple[str, str, str]]) -> None:
+        for sentence, table, wanted in differences:
             self._differences.setdefault(sentence, PolicyDifference(sentence, sequence, _named(state), table, wanted))
 
     def _unused(self, here: _Together) -> int:

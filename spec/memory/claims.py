@@ -38,10 +38,10 @@ def _reasons(subject: Subject) -> dict[str, str]:
         beyond |= dict.fromkeys(MEMORY_OF_OBJECTS, "about objects of Python")
         if "own_buffer" not in offered:
             beyond["R35"] = "the program does not answer the request own_buffer"
-    found = requirements_of("memory") if subject.program is None else requirements_of("memory", "port")
+    requirements = requirements_of("memory") if subject.program is None else requirements_of("memory", "port")
     return {
         name: beyond.get(name.partition("-")[0], "") or lacking(requirement, offered, subject.level)
-        for name, requirement in found.items()
+        for name, requirement in requirements.items()
         if requirement.profile in ("caffe", subject.profile)
     }
 

@@ -128,8 +128,8 @@ class Oracle:
         return replace(born, copies={**copies, **fresh})
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{side} {name.owner}{' fresh' if name.fresh else ''}" for side, name in self.copies.items())
-        return f"<Oracle: {self.size} bytes, {told}{', released' if self.released else ''}>"
+        copies = ", ".join(f"{side} {name.owner}{' fresh' if name.fresh else ''}" for side, name in self.copies.items())
+        return f"<Oracle: {self.size} bytes, {copies}{', released' if self.released else ''}>"
 
     @property
     def fresh(self) -> frozenset[str]:

@@ -258,7 +258,7 @@ def conform(
             claim.excepted, keep_going=claim.keep_going, first=claim.first, explained=explained, on_found=report_on
         )
         check: Callable[..., Any] = check_blobs if claim.blobs else check_conformance
-        found = check(
+        verdict = check(
             subject,
             steps=claim.steps,
             seed=claim.seed,
@@ -266,7 +266,7 @@ def conform(
             tolerance=tolerance,
             shorten=claim.shorten,
         )
-        results.append(found)
+        results.append(verdict)
         report = report_on()
         if report.reached or tolerance.is_over(subject):
             break

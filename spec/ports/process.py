@@ -217,8 +217,8 @@ class Port:
     def _last_words(self) -> str:
         """The first and the last line of its standard error, as the rest of a sentence: which says why, differs."""
         lines = self._errors.text().strip().splitlines() if self._errors else []
-        told = dict.fromkeys(_short(line.strip()) for line in lines[:1] + lines[-1:])
-        return f"; its last words: {' ... '.join(told)}" if told else ""
+        words = dict.fromkeys(_short(line.strip()) for line in lines[:1] + lines[-1:])
+        return f"; its last words: {' ... '.join(words)}" if words else ""
 
 
 def _short(text: str) -> str:

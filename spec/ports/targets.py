@@ -275,10 +275,10 @@ def port_target(
         raise PortError("name one port: TARGET, or --command")
     if own.policy and not own.machine:
         raise PortError(f"--policy {own.policy} says what a machine decides: name that too, with --machine")
-    found = target(str(text), allocators) if command is None else command_target(command)
-    if own.machine and command is None and isinstance(found, ProgramTarget):
+    port = target(str(text), allocators) if command is None else command_target(command)
+    if own.machine and command is None and isinstance(port, ProgramTarget):
         raise PortError("--machine is not for shared libraries: their C ABI has the calls of Caffe's machine")
-    return replace(found, own=own)
+    return replace(port, own=own)
 
 
 def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -> ProgramTarget | MakerTarget:

@@ -53,9 +53,9 @@ def find_fewer_copies(machine: Machine, policy: Policy) -> tuple[str, ...] | Non
     sequences: dict[tuple[State, Rivals], tuple[str, ...]] = {first: ()}
     waiting: deque[tuple[State, Rivals]] = deque([first])
     while waiting:
-        found, rivals = here = waiting.popleft()
+        state, rivals = here = waiting.popleft()
         for entry, call in calls:
-            step = table.step(found, entry)
+            step = table.step(state, entry)
             if step is None or step.refusal:
                 continue
             after = _served(rivals, call, sum(action in copying for action in step.actions), policy)

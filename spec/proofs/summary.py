@@ -38,9 +38,9 @@ def summarise() -> Summary:
     states: dict[str, int] = {}
     problems: list[str] = []
     for name, machine in EDITIONS.items():
-        found = compare(machine, POLICIES[name])
-        states[name] = found.states
-        problems += [f"{name}: {difference}" for difference in found.differences]
+        agreement = compare(machine, POLICIES[name])
+        states[name] = agreement.states
+        problems += [f"{name}: {difference}" for difference in agreement.differences]
         if fewer := find_fewer_copies(machine, POLICIES[name]):
             problems.append(f"{name}: fewer copies are enough for {' '.join(fewer)}: {FEWEST}")
     for finer, coarser in REFINEMENTS:

@@ -87,10 +87,12 @@ class Judge:
         name = seen_as(requirement, self.level)
         return name if name in self.judged and not self._excused(name) else ""
 
-    def first(self, found: Iterable[Found]) -> Difference | None:
+    def first(self, findings: Iterable[Found]) -> Difference | None:
         """The first of some differences that counts."""
-        taken = (Difference(name, message) for requirement, message in found if (name := self.takes(requirement)))
-        return next(taken, None)
+        differences = (
+            Difference(name, message) for requirement, message in findings if (name := self.takes(requirement))
+        )
+        return next(differences, None)
 
 
 class Comparison:
@@ -133,12 +135,12 @@ class Comparison:
     def after(self, step: Step, due: Observation, seen: Observation) -> Difference | None:
         """The first difference of what is seen after a step of a case from what must be."""
         before, earlier = (them.get(step.memory, NOTHING) for them in (self._due, self._seen))
-        found = self.first(step, before, due, seen, earlier)
-        if found is None and due is not NOTHING:
+        difference = self.first(step, before, due, seen, earlier)
+        if difference is None and due is not NOTHING:
             self._due[step.memory] = due
             if seen.live is not None:
                 self._seen[step.memory] = seen
-        return found
+        return difference
 
     def first(
         self, step: Step, before: Observation, due: Observation, seen: Observation, earlier: Observation
@@ -194,26 +196,26 @@ class Comparison:
         expected = due.actions or ()
         if wrong := [action for action in done if not due.refused and action.size not in (None, before.size)]:
             yield "R04", f"{wrong[0].does} of {wrong[0].size} bytes, the size is {before.size}"
-        wanted, found = _kinds(expected), _kinds(done)
-        if wanted != found:
+        wanted, done_kinds = _kinds(expected), _kinds(done)
+        if wanted != done_kinds:
             message = f"saw {self._listed(done)}, expected {self._listed(expected)}"
             if due.refused in REFUSED_BY_US:
                 message = f"the last call was refused, but it did something: {message}"
-            yield self._counted(step, before, due, wanted, found), message
+            yield self._counted(step, before, due, wanted, done_kinds), message
             return
         for one, other in zip(expected, done, strict=True):
             if one.does == "allocate" and None not in (one.pinned, other.pinned) and one.pinned != other.pinned:
                 kinds = _KINDS[not one.pinned], _KINDS[bool(one.pinned)]
                 yield "R24", f"the host memory is {kinds[0]}, expected {kinds[1]}"
 
-    def _counted(self, step: Step, before: Observation, due: Observation, wanted: Kinds, found: Kinds) -> str:
+    def _counted(self, step: Step, before: Observation, due: Observation, wanted: Kinds, kinds: Kinds) -> str:
         """The requirement that a missing, needless or misplaced action breaks."""
         call = self._call(step)
         ends = call is not None and call.ends
-        if missing := list((Counter(wanted) - Counter(found)).elements()):
+        if missing := list((Counter(wanted) - Counter(kinds)).elements()):
             does, side, _ = missing[0]
             return "R27" if does == "free" and ends else self._on(side, _MISSING[does])
-        if extra := list((Counter(found) - Counter(wanted)).elements()):
+        if extra := list((Counter(kinds) - Counter(wanted)).elements()):
             does, side, _ = extra[0]
             if due.refused:
                 return _REFUSED[due.refused]
@@ -271,8 +273,8 @@ class Comparison:
                 yield "R21", f"{step.name} waited for its copy"
             given, used = due.flying[0][0], [action.stream for action in seen.actions or () if action.does == "push"]
             if self._judge.level >= "L4" and used[-1:] != [given]:
-                told = _stream(used[-1]) if used else "no stream"
-                yield "R58", f"the push was queued on {told}, not on {_stream(given)}, which it was given"
+                stream = _stream(used[-1]) if used else "no stream"
+                yield "R58", f"the push was queued on {stream}, not on {_stream(given)}, which it was given"
         elif due.flying == () and seen.flying:
             yield "R42", "a push still uses the dropped memory"
         call = self._call(step)
@@ -286,13 +288,13 @@ class Comparison:
         if due.live is None or seen.live is None:
             return
         if due.refused == FAILED:
-            wanted, found = (
+            wanted, blocks = (
                 Counter(observation.live.values()) for observation in (due, seen) if observation.live is not None
             )
             new = [block for key, block in seen.live.items() if key not in (earlier.live or {})]
-            if wanted != found or new:
-                told = f"still allocated after the failure: {_sizes(new)}" if new else "something was freed"
-                yield "R33", told
+            if wanted != blocks or new:
+                what = f"still allocated after the failure: {_sizes(new)}" if new else "something was freed"
+                yield "R33", what
         elif step.does == "drop" and seen.live:
             number = "P04" if _NAMED["P04"] in self._judge.judged else "R55"
             yield number, f"still allocated after the memory was dropped: {_sizes(seen.live.values())}"
@@ -377,27 +379,27 @@ class Comparison:
         unchanged, landing, size = _unchanged(step, due), _landing(seen), due.size or 0
         for side, number in due.sides.items():
             lent = due.lent.get(side)
-            found = seen.sides.get(side) if lent is None else seen.buffers.get(lent.name)
-            if found is None or side in landing:
+            content_now = seen.sides.get(side) if lent is None else seen.buffers.get(lent.name)
+            if content_now is None or side in landing:
                 continue
             wanted, start = content(number, size), 0 if lent is None else _start(lent)
-            held = found[start : start + size]
+            held = content_now[start : start + size]
             if held != wanted:
                 expected, there = contrasted(wanted, held)
                 usual = self._target() if lent is not None else "R10"
                 yield unchanged or usual, f"{_after(due)}the {side} side holds {there}, expected {expected}"
-            if lent is not None and any(byte != CANARY for byte in found[:start] + found[start + size :]):
+            if lent is not None and any(byte != CANARY for byte in content_now[:start] + content_now[start + size :]):
                 yield "R04", "bytes around the adopted buffer were written"
 
     def _older(
         self, _step: Step, _before: Observation, due: Observation, seen: Observation, _: Observation
     ) -> Iterator[Found]:
         """What an earlier view shows: the memory, whatever was written since."""
-        for side, found in seen.older.items():
+        for side, shown_now in seen.older.items():
             if side in due.sides and side not in _landing(seen):
                 wanted = content(due.sides[side], due.size or 0)
-                if found != wanted:
-                    expected, shown = contrasted(wanted, found)
+                if shown_now != wanted:
+                    expected, shown = contrasted(wanted, shown_now)
                     yield "R54", f"an older view of the {side} side shows {shown}, expected {expected}"
 
 

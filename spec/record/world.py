@@ -174,8 +174,8 @@ class World(NamedTuple):
         else:
             oracle = Oracle.new(self.policy, step.size, 0)
         world = self._having(step.memory, Followed(oracle, checks=step.checks))
-        made = tuple(_action(wanted, step) for wanted in oracle.made)
-        return world.shown(step.memory)._replace(refused="", actions=made), world
+        actions = tuple(_action(wanted, step) for wanted in oracle.made)
+        return world.shown(step.memory)._replace(refused="", actions=actions), world
 
     def expected(self, step: Step) -> Expected | None:
         """What a call must do if all its actions succeed; None if nobody says it."""

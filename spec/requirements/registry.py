@@ -144,9 +144,9 @@ _LACKS = {
 def applicable(kind: Kind, profile: Profile, offered: Collection[str], level: Level = "L4") -> list[str]:
     """The requirements of a kind that are judged with this profile, at this level, on a subject that offers these."""
     profiles = ("caffe", "safe") if profile == "safe" else ("caffe",)
-    found = requirements_of(kind).items()
+    requirements = requirements_of(kind).items()
     return [
         name
-        for name, requirement in found
+        for name, requirement in requirements
         if requirement.profile in profiles and not lacking(requirement, offered, level)
     ]

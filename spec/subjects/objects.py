@@ -155,8 +155,8 @@ class ObjectMemories:
         except (Violation, UnfitError):
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a subject raises where it is looked at
-            made = self._memories.get(step.memory)
-            requirement = "R10-same-bytes" if made is None or made.size else "R44-size-zero"
+            record = self._memories.get(step.memory)
+            requirement = "R10-same-bytes" if record is None or record.size else "R44-size-zero"
             return Observation(wrong=((requirement, f"inspecting the memory raised {told(error)}"),))
 
     def _do(

@@ -242,25 +242,25 @@ def actions_told(protocol: Any, answer: dict[str, Any]) -> Iterator[Action]:
     """The actions of an answer, on streams as the program numbers them."""
     pinning = {fact.side: fact.name for fact in protocol.machine.facts.values() if fact.means == "pinned"}
     for listed in answer["actions"]:
-        told: dict[str, Any] = {"action": listed} if isinstance(listed, str) else listed
-        meaning = protocol.actions[told["action"]]
+        data: dict[str, Any] = {"action": listed} if isinstance(listed, str) else listed
+        meaning = protocol.actions[data["action"]]
         if meaning.does in ("", "adopt"):
             continue
-        pinned, does = told.get("pinned"), meaning.does
+        pinned, does = data.get("pinned"), meaning.does
         if pinned is None and does == "allocate":
             pinned = bool(answer.get(pinning.get(meaning.side, ""), False))
         if does == "copy":
             does = "clone" if meaning.source == meaning.side else "push" if meaning.queued else does
-        stream = told.get("stream") if does in ("push", "wait") else None
+        stream = data.get("stream") if does in ("push", "wait") else None
         yield Action(
-            does, meaning.side, meaning.source, told.get("size"), pinned, stream,
-            told.get("block", UNSAID), told.get("buffer", ""), bool(told.get("failed")),
+            does, meaning.side, meaning.source, data.get("size"), pinned, stream,
+            data.get("block", UNSAID), data.get("buffer", ""), bool(data.get("failed")),
         )  # fmt: skip
 
 
-def check_failure(program: RemoteProgram, actions: Iterable[Action], told: int) -> None:
+def check_failure(program: RemoteProgram, actions: Iterable[Action], number: int) -> None:
     """Refuse an action that was told to fail, and did not."""
     counted = [action for action in actions if action.does != "wait"]
-    if told <= len(counted) and not (action := counted[told - 1]).failed:
-        sentence = f"action {told}, {action.does} {action.side}, was told to fail, and the port did it"
+    if number <= len(counted) and not (action := counted[number - 1]).failed:
+        sentence = f"action {number}, {action.does} {action.side}, was told to fail, and the port did it"
         raise program.violation("P03-fails-when-told", sentence)

@@ -185,18 +185,18 @@ class _Text:
             argument = f"stream={self._names.streams[step.stream]}" if step.stream in self._names.streams else ""
         yield from self._applied()
         method = "close" if call.ends and self._subject.is_caffe else call.name
-        made, around = f"{memory}.{method}({argument})", _around(step, suppressed)
+        statement, around = f"{memory}.{method}({argument})", _around(step, suppressed)
         if step.fail:
             how = {"half": ", partial=True", "interrupt": ", InjectedInterrupt"}.get(step.how, "")
             around.insert(0, f"{log}.{'steps' if step.how == 'other' else 'moves'}.armed({step.fail}{how})")
         if call.shows and not done.raised:
             view = _numbered(f"{self._subject.keyword(call.side)}_view", step.memory)
             self._names.views.add((step.memory, call.side))
-            yield _within(around, f"{view} = {made}")
+            yield _within(around, f"{view} = {statement}")
             if call.writes and step.write is not None:
                 yield self._put(call.side, view, step.write, self._names.sizes[step.memory])
         else:
-            yield _within(around, made)
+            yield _within(around, statement)
 
     def _argument(self, step: Step, buffer: Buffer) -> str:
         """What is handed in, as an expression."""

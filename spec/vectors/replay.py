@@ -69,11 +69,11 @@ def replay(subject: Subject, vector: dict[str, Any]) -> Difference | None:
     for number, step, due in steps.told():
         word = vector["steps"][number]["call"] if step.does != "new" else "new"
         try:
-            found = comparison.after(step, due, performer.perform(step, settings, due.sides, due.buffers))
+            difference = comparison.after(step, due, performer.perform(step, settings, due.sides, due.buffers))
         except Violation as violation:
             return Difference(number, word, violation.requirement, violation.message)
-        if found is not None:
-            return Difference(number, word, *found)
+        if difference is not None:
+            return Difference(number, word, *difference)
         if step.does == "set":
             settings[step.name] = step.value
     return None

@@ -80,15 +80,15 @@ class _Outcome(NamedTuple):
         """What may be seen, with what the sides hold, as far as the line says that."""
         what = f"the refusal {self.refusal}" if self.refusal else ", ".join(self.actions)
         end = "the end" if self.after.released else self.after.head
-        told = f"{self.call}: {what or 'no action'}, then {end}"
+        text = f"{self.call}: {what or 'no action'}, then {end}"
         shown = _bytes(step.get("shows"), size)
         if None not in (shown, self.shows) and shown != self.shows:
-            told += f", which shows {contrasted(self.shows or b'', shown or b'')[0]}"
+            text += f", which shows {contrasted(self.shows or b'', shown or b'')[0]}"
         for side, copy in self.after.copies.items():
             held = _bytes(step.get("bytes", {}).get(side), size)
             if None not in (held, copy.content) and held != copy.content:
-                told += f", and the {side} side holds {contrasted(copy.content, held or b'')[0]}"
-        return told
+                text += f", and the {side} side holds {contrasted(copy.content, held or b'')[0]}"
+        return text
 
 
 def check_trace(path: Path, edition: AnyMachine = DEFAULT) -> Stop | int:

@@ -110,13 +110,13 @@ class Blocks(Preprocessor):
 
 def _options(lines: list[str]) -> dict[str, str]:
     """The options of a block, ``name: value`` in each line."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for line in filter(str.strip, lines):
         name, colon, value = line.strip().lstrip(":").partition(":")
         if not colon or name not in (*OPTIONS, "caption"):
             raise InvalidExportError(f"{line.strip()!r} is no option of a block: {', '.join((*OPTIONS, 'caption'))}")
-        found[name] = value.strip()
-    return found
+        options[name] = value.strip()
+    return options
 
 
 def _picture(options: Mapping[str, Any]) -> str:

@@ -138,16 +138,16 @@ class Table(_Exported):
             text = rst_table(**options)
         except SyncedMemoryError as error:
             raise self.error(str(error)) from error
-        found = publish_doctree(text, settings_overrides={"report_level": 5}).children
-        table = cast("nodes.table", found[0])
+        children = publish_doctree(text, settings_overrides={"report_level": 5}).children
+        table = cast("nodes.table", children[0])
         table["classes"] += ["syncedmem-table", *self.options.get("class", ())]
         if "caption" in self.options:
             inline, messages = self.parse_inline(self.options["caption"])
             table.insert(0, nodes.title(self.options["caption"], "", *inline))
-            found = [*found, *messages]
+            children = [*children, *messages]
         self.set_source_info(table)
         self.add_name(table)
-        return list(found)
+        return list(children)
 
 
 # --- writers

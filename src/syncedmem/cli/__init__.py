@@ -47,9 +47,9 @@ _STORAGE = "HYPOTHESIS_STORAGE_DIRECTORY"
 def commands() -> Iterator[Callable[..., Any]]:
     """The function of each command."""
     for module in iter_modules(__path__):
-        found = getattr(import_module(f".{module.name}", __name__), module.name, None)
-        if found is not None:
-            yield found
+        command = getattr(import_module(f".{module.name}", __name__), module.name, None)
+        if command is not None:
+            yield command
 
 
 def _version(wanted: bool) -> None:

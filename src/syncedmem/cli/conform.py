@@ -139,23 +139,23 @@ def conform(  # noqa: PLR0913 -- the options of the command
     say = sayer(console)
     wanted = _wanted(profile or "caffe", level, edition, steps, seed, keep_going, excepted or [], blobs)
     limits = limits_of(timeout, MEMORY)
-    found = named_port(target, command, machine, policy)
+    port = named_port(target, command, machine, policy)
     check_places("conform", json_path, junit, out, force=force)
-    folder = RunFolder(out, "conform", found.as_written, force=force)
+    folder = RunFolder(out, "conform", port.as_written, force=force)
     known: set[str] = set()
 
     def receive(report: PortReport) -> None:
-        folder.keep(_programs(folder, report, found.ending), report.as_json())
+        folder.keep(_programs(folder, report, port.ending), report.as_json())
         for violation in report.violations:
             if violation.requirement not in known:
                 known.add(violation.requirement)
-                _print_violation(say, violation, seed, folder.path(f"{violation.requirement}{found.ending}"), found)
+                _print_violation(say, violation, seed, folder.path(f"{violation.requirement}{port.ending}"), port)
 
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
-        report = _tested(found, wanted, limits, _follow(progress), receive)
+        report = _tested(port, wanted, limits, _follow(progress), receive)
         further = claim_of_safe(wanted, report) if profile is None else None
         if further is not None:
-            report = replace(report, safe=_tested(found, further, limits, _follow(progress, "safe")).safe_line)
+            report = replace(report, safe=_tested(port, further, limits, _follow(progress, "safe")).safe_line)
     receive(report)
     _print(console, report)
     if folder.stale:
@@ -187,8 +187,8 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     one_of("--level", level, LEVELS)
     one_of("--edition", edition, EDITIONS)
     names = tuple(dict.fromkeys(map(_requirement, excepted)))
-    found: Any = profile
-    return Claim(found, level or "", edition or "", steps, seed, keep_going, not keep_going, names, blobs)
+    name: Any = profile
+    return Claim(name, level or "", edition or "", steps, seed, keep_going, not keep_going, names, blobs)
 
 
 def _requirement(text: str) -> str:
@@ -202,7 +202,7 @@ def _requirement(text: str) -> str:
 
 
 def _tested(
-    found: ProgramTarget | MakerTarget,
+    port: ProgramTarget | MakerTarget,
     wanted: Claim,
     limits: Limits,
     progress: Callable[[str, int], None],
@@ -212,9 +212,9 @@ def _tested(
     from syncedmem.spec.ports.makers import conform_maker
     from syncedmem.spec.ports.targets import MakerTarget
 
-    if isinstance(found, MakerTarget):
-        return conform_maker(found, wanted, limits, progress=progress, on_change=on_change)
-    return conform_program(found, wanted, limits, progress=progress, on_change=on_change)
+    if isinstance(port, MakerTarget):
+        return conform_maker(port, wanted, limits, progress=progress, on_change=on_change)
+    return conform_program(port, wanted, limits, progress=progress, on_change=on_change)
 
 
 def _follow(progress: Progress, profile: str = "") -> Callable[[str, int], None]:
@@ -229,20 +229,20 @@ def _follow(progress: Progress, profile: str = "") -> Callable[[str, int], None]
 
 def _programs(folder: RunFolder, report: PortReport, ending: str) -> dict[Path, str]:
     """The file of each violation that has a program."""
-    found: dict[Path, str] = {}
+    texts: dict[Path, str] = {}
     for violation in report.violations:
         if violation.statements:
             text = violation.reproducer if ending == ".py" else "\n".join(violation.statements)
-            found[folder.path(f"{violation.requirement}{ending}")] = f"{text}\n"
-    return found
+            texts[folder.path(f"{violation.requirement}{ending}")] = f"{text}\n"
+    return texts
 
 
 def _print_violation(
-    say: Callable[..., None], violation: Violation, seed: int, path: Path, found: ProgramTarget | MakerTarget
+    say: Callable[..., None], violation: Violation, seed: int, path: Path, port: ProgramTarget | MakerTarget
 ) -> None:
     """Print what was found, with the shortest program that shows it, as soon as it is found."""
     say(violation.sentence, style="red")
-    for line in _shown(violation, seed, path, found):
+    for line in _shown(violation, seed, path, port):
         say(f"{line}\n")
 
 
@@ -289,10 +289,10 @@ def _unreached(report: PortReport) -> Iterator[str]:
 
 def _left(report: PortReport) -> dict[str, list[str]]:
     """The numbers of the requirements that the verdict is not about, by the reason."""
-    found: dict[str, list[str]] = {}
+    numbers: dict[str, list[str]] = {}
     for name, why in report.judged.left.items() if report.judged else ():
-        found.setdefault(why, []).append(name.partition("-")[0])
-    return found
+        numbers.setdefault(why, []).append(name.partition("-")[0])
+    return numbers
 
 
 def _beyond(report: PortReport) -> list[str]:
@@ -304,11 +304,11 @@ def _beyond(report: PortReport) -> list[str]:
     return safe if report.claim.profile == "caffe" else []
 
 
-def _shown(violation: Violation, seed: int, path: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:
+def _shown(violation: Violation, seed: int, path: Path, port: ProgramTarget | MakerTarget) -> Iterator[str]:
     """The program of a violation, and how to run it."""
     if not violation.statements:  # a maker in Python that cannot even be imported
         return
     text = "\n".join(violation.statements)
     if len(text) <= _SHOWN:
         yield f"Shortest program, seed {seed}:\n\n{text}"
-    yield f"It is in {path}." if path.suffix == ".py" else f"Run it: {found.running(path)}"
+    yield f"It is in {path}." if path.suffix == ".py" else f"Run it: {port.running(path)}"

@@ -33,19 +33,19 @@ def devices(
     from syncedmem.runtime import probe
     from syncedmem.runtime.devices.registry import automatic_name
 
-    found, automatic, trouble = probe(), "", ""
+    reports, automatic, trouble = probe(), "", ""
     try:
         automatic = automatic_name()
     except NoDeviceError as error:
         trouble = str(error)
     if as_json:
         kind = automatic.partition(":")[0]
-        typer.echo(json.dumps([{**vars(report), "auto": report.name == kind} for report in found], indent=2))
+        typer.echo(json.dumps([{**vars(report), "auto": report.name == kind} for report in reports], indent=2))
         if trouble:
             typer.echo(f"syncedmem: {trouble}", err=True)
         return
     rows = table("device", "available", "what it is, or what is missing")
-    for report in found:
+    for report in reports:
         mark = "[green]yes[/green]" if report.available else "[dim]no[/dim]"
         if report.limits:
             mark += f", {escape(report.limits)}"

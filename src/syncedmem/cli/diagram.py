@@ -129,11 +129,11 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         raise InvalidExportError(
             "a PDF has the date at which it was made, so --check cannot compare it; use svg or png"
         )
-    found = export(name, **asked)
+    text = export(name, **asked)
     if path is None:
-        write(None, found)
+        write(None, text)
         return
-    files = {path: found.encode() if isinstance(found, str) else found}
+    files = {path: text.encode() if isinstance(text, str) else text}
     if name == "tla" and path.suffix == ".tla":
         files[path.with_suffix(".cfg")] = tla_config(machine or DEFAULT).encode()
     if check:

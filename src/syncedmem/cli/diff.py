@@ -48,39 +48,43 @@ def diff(
     from syncedmem.model.difference import compare
 
     check_report("--json", json_path, "diff", force=force)
-    found = compare(machine_named(one), machine_named(other))
+    differences = compare(machine_named(one), machine_named(other))
     console = Console(stderr=json_path == "-", highlight=False, soft_wrap=True)
     widen(console)
-    _print(console, found)
-    write_report(json_path, as_text(found.as_json()), force=force)
-    if not found.same:
+    _print(console, differences)
+    write_report(json_path, as_text(differences.as_json()), force=force)
+    if not differences.same:
         raise typer.Exit(1)
 
 
-def _print(console: Console, found: MachineDiff) -> None:
-    names = [str(machine) for machine in found.machines]
+def _print(console: Console, differences: MachineDiff) -> None:
+    names = [str(machine) for machine in differences.machines]
     if names[0] == names[1]:
         names = [f"the first {names[0]}", f"the second {names[1]}"]
-    renamed = [f"{here} = {there}" for here, there in found.shared.items() if here != there]
+    renamed = [f"{here} = {there}" for here, there in differences.shared.items() if here != there]
     if renamed:
         console.print(f"Calls that do the same: {', '.join(renamed)}", markup=False)
-    for words, only in (("Calls", found.calls), ("Heads", found.heads)):
+    for words, only in (("Calls", differences.calls), ("Heads", differences.heads)):
         for name, here in zip(names, only, strict=True):
             if here:
                 console.print(f"{words} of {name} alone: {listed(here)}", markup=False)
-    if not found.cells:
-        what = "so nothing is left to compare" if not found.compared else f"all {found.compared} cells are the same"
-        console.print(f"Calls that both have: {len(found.shared)}; {what}.")
+    if not differences.cells:
+        what = (
+            "so nothing is left to compare"
+            if not differences.compared
+            else f"all {differences.compared} cells are the same"
+        )
+        console.print(f"Calls that both have: {len(differences.shared)}; {what}.")
         return
-    console.print(f"{len(found.cells)} of {found.compared} cells differ:")
+    console.print(f"{len(differences.cells)} of {differences.compared} cells differ:")
     rows = table("call", "in", *names)
-    for cell in found.cells[:_MOST]:
+    for cell in differences.cells[:_MOST]:
         heads = dict.fromkeys(cell.heads)
         rows.add_row(str(cell.call), " / ".join(heads), *cell.does)
     console.print(rows)
-    if len(found.cells) > _MOST:
-        console.print(f"and {len(found.cells) - _MOST} more, which --json has")
-    first = found.cells[0]
+    if len(differences.cells) > _MOST:
+        console.print(f"and {len(differences.cells) - _MOST} more, which --json has")
+    first = differences.cells[0]
     console.print(f"Shortest: {listed(first.sequence)}", markup=False)
     for name, does in zip(names, first.does, strict=True):
         console.print(f"  {name}: {does}", markup=False)

@@ -49,7 +49,7 @@ def widen(console: Console) -> None:
 
 def table(*columns: str) -> Table:
     """A table as narrow as its contents allow; a word that is too long for it is broken, and not cut off."""
-    made = Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for column in made.columns:
+    rows = Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in rows.columns:
         column.overflow = "fold"
-    return made
+    return rows

@@ -113,17 +113,17 @@ def learn(  # noqa: PLR0913 -- the options of the command
     one_of("--level", level, _LEVELS)
     one_of("--edition", edition, EDITIONS)
     limits = limits_of(timeout, memory)
-    found = named_port(target, command, machine)
+    port = named_port(target, command, machine)
     check_report("--json", json_path, "learn", force=force)
-    folder = RunFolder(out, "learn", found.as_written, force=force)
+    folder = RunFolder(out, "learn", port.as_written, force=force)
     for name, kind in {"report.json": "learn", "machine.svg": "svg"}.items():
         check_place(out / name, kind, force=force, within=out)
     wanted = LearnWanted(level or "", edition or "", extra, steps, seed)
     with progress_bars(console, TextColumn("{task.fields[calls]} calls")) as progress:
-        report = learned(found, wanted, limits, progress=_Bar(progress).show)
+        report = learned(port, wanted, limits, progress=_Bar(progress).show)
 
     files = {
-        folder.path(f"{number}-{_file(cell)}{found.ending}"): (cell, finding)
+        folder.path(f"{number}-{_file(cell)}{port.ending}"): (cell, finding)
         for number, (cell, finding) in enumerate(report.findings.items(), 1)
     }
     unwritten: FileAccessError | None = None
@@ -137,7 +137,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
         say(f"Learned: {report.states} states of {report.name} at {report.level}, by {report.calls:,} calls.")
     for path, (cell, finding) in [*files.items()][:_SHOWN]:
         say(cell, style="bold")
-        say(f"  {finding.requirement}: {finding.message}\n  {found.running(path)}")
+        say(f"  {finding.requirement}: {finding.message}\n  {port.running(path)}")
     if len(files) > _SHOWN:
         say(f"{len(files) - _SHOWN} more are in {out / 'report.json'}.")
     if unwritten is not None:

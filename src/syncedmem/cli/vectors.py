@@ -103,8 +103,8 @@ def _compare(folder: Path, wanted: Sequence[str], machine: Machine | None, polic
     with named(str(folder)):
         different = compare(folder, wanted, machine, policy)
     for path in different:
-        told = "is not up to date: write it again" if (folder / path).exists() else "does not exist: write it"
-        typer.echo(f"{folder / path} {told} without --check", err=True)
+        advice = "is not up to date: write it again" if (folder / path).exists() else "does not exist: write it"
+        typer.echo(f"{folder / path} {advice} without --check", err=True)
     if different:
         raise typer.Exit(1)
 

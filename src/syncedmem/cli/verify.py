@@ -228,11 +228,11 @@ def _device_table(result: Verification) -> Table:
 
 
 def _row(device: DeviceVerdict) -> list[str]:
-    found = device.memories
+    memories = device.memories
     status = f"[{_COLOURS[device.status]}]{device.status}[/]"
-    if found is None:
+    if memories is None:
         return [device.name, status, "", "", "", "", ""]
-    covered = found.coverage
+    covered = memories.coverage
     return [
         device.name,
         status,
@@ -261,11 +261,11 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
     if not device.parts:
         console.print(f"{device.name}: {device.reason}", style="dim", markup=False)
         return
-    for said in filter(None, (device.detail, device.limits)):
-        console.print(f"{device.name}: {said}", style="dim", markup=False)
+    for sentence in filter(None, (device.detail, device.limits)):
+        console.print(f"{device.name}: {sentence}", style="dim", markup=False)
     for violation in device.violations[:1]:
         console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False, soft_wrap=True)
         console.print("Shortest reproducer:\n", markup=False)
         console.print(violation.reproducer, markup=False, highlight=False, soft_wrap=True)
-    for said in device.shortfalls:
-        console.print(f"{device.name}: {said}", style="red", markup=False)
+    for sentence in device.shortfalls:
+        console.print(f"{device.name}: {sentence}", style="red", markup=False)

@@ -66,14 +66,14 @@ def stacked(names: Sequence[str], upstream: DeviceAllocator) -> DeviceAllocator:
 
 def allocators_over(device: Any) -> dict[str, Any]:  # noqa: ANN401 -- any allocator
     """Every allocator of a device, by name: its own, that of its page-locked memory, each adaptor, and `STACKS`."""
-    found = {device.name: device}
+    by_name = {device.name: device}
     if not is_host(device):
-        found[f"page-locked memory of {device.name}"] = device.pinned_host()
+        by_name[f"page-locked memory of {device.name}"] = device.pinned_host()
     if device.device_type is DeviceType.CUDA:
         pooled = type(device)(device.ordinal, pool=True)
-        found |= {f"{device.name} with CuPy's pools": pooled, "its page-locked memory": pooled.pinned_host()}
-    found |= {f"{name} over {device.name}": make(device) for name, make in MAKERS.items()}
-    return found | {f"{' over '.join(order)} over {device.name}": stacked(order, device) for order in STACKS}
+        by_name |= {f"{device.name} with CuPy's pools": pooled, "its page-locked memory": pooled.pinned_host()}
+    by_name |= {f"{name} over {device.name}": make(device) for name, make in MAKERS.items()}
+    return by_name | {f"{' over '.join(order)} over {device.name}": stacked(order, device) for order in STACKS}
 
 
 def keeps_memory(allocator: object) -> bool:
@@ -103,7 +103,7 @@ def check_allocators(
     progress : callable, optional
         Called with a requirement and the number of its checks until now.
     """
-    found = allocators_over(device)
+    by_name = allocators_over(device)
 
     def reproducer(requirement: str, case: str) -> tuple[str, ...]:
         return (
@@ -116,7 +116,7 @@ def check_allocators(
     checks = {
         requirement: {
             case: partial(check_allocator, tested, requirement)
-            for case, tested in found.items()
+            for case, tested in by_name.items()
             if requirement != LATE or not keeps_memory(tested)
         }
         for requirement in requirements_of("device allocator")

@@ -234,11 +234,11 @@ def verify_part(job: str, *, steps: int, seed: int, progress: Progress | None = 
     """Check one part of one device, as in ``"cuda:1 blobs"``, or say why the device is not available."""
     name, part = job.split(" ")
     try:
-        found = PARTS[part].check(name, steps, seed, progress)
+        verdict = PARTS[part].check(name, steps, seed, progress)
     except NoDeviceError as error:
         return DeviceVerdict(name, str(error))
     known = report_of(name) if _kind(name) in DEVICE_NAMES else None
-    return DeviceVerdict(name, "", {part: found}, *((known.limits, known.detail) if known else ()))
+    return DeviceVerdict(name, "", {part: verdict}, *((known.limits, known.detail) if known else ()))
 
 
 def verify(
@@ -280,25 +280,25 @@ def verify(
         raise InvalidArgumentError("processes", processes, "an integer, 1 or more")
     start = time.perf_counter()
     model = verify_model()
-    found: dict[str, DeviceVerdict | Death] = {}
-    jobs = _jobs(devices, found)
+    answers: dict[str, DeviceVerdict | Death] = {}
+    jobs = _jobs(devices, answers)
     job = partial(verify_part, steps=steps, seed=seed)
     beside = partial(side_by_side, processes=processes, watch=watch, limits=Limits(seconds=_PATIENCE))
-    found.update(_one_by_one(job, jobs, watch) if processes == 1 else beside(job, jobs))
-    verdicts = [_whole(name, {part: found[f"{name} {part}"] for part in PARTS}) for name in devices]
+    answers.update(_one_by_one(job, jobs, watch) if processes == 1 else beside(job, jobs))
+    verdicts = [_whole(name, {part: answers[f"{name} {part}"] for part in PARTS}) for name in devices]
     return Verification(seed, model, verdicts, time.perf_counter() - start, _unchecked())
 
 
-def _jobs(devices: Sequence[str], found: dict[str, DeviceVerdict | Death]) -> Iterator[str]:
+def _jobs(devices: Sequence[str], answers: dict[str, DeviceVerdict | Death]) -> Iterator[str]:
     """The parts of each device, in the order in which they start; not those of one that its first part did not find.
 
     The last devices and the first parts take longest, and what takes longest should not begin last.
     """
     first = next(iter(PARTS))
     for part, name in product(PARTS, devices[::-1]):
-        answer = found.get(f"{name} {first}")
+        answer = answers.get(f"{name} {first}")
         if isinstance(answer, DeviceVerdict) and answer.reason:
-            found[f"{name} {part}"] = answer
+            answers[f"{name} {part}"] = answer
         else:
             yield f"{name} {part}"
 

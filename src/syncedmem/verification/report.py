@@ -57,10 +57,10 @@ _KINDS = {"memory": "Memories", "blob": "Blobs", "device allocator": "Allocators
 
 def page(result: Verification) -> str:
     """The whole report."""
-    made, verdict = result.surroundings, result.verdict if result.ran else "nothing could be checked"
-    versions = ", ".join(f"{name} {version}" for name, version in made["libraries"].items())
-    when = f"Version {__version__}, seed {result.seed}, {result.seconds:.1f} seconds, {made['date']}"
-    where = f"{made['host']}: {made['processor']}, {made['platform']}, Python {made['python']}, {versions}"
+    here, verdict = result.surroundings, result.verdict if result.ran else "nothing could be checked"
+    versions = ", ".join(f"{name} {version}" for name, version in here["libraries"].items())
+    when = f"Version {__version__}, seed {result.seed}, {result.seconds:.1f} seconds, {here['date']}"
+    where = f"{here['host']}: {here['processor']}, {here['platform']}, Python {here['python']}, {versions}"
     model = [_line(problem, "failed") for problem in result.model.problems]
     if not model:
         model = [_line("✓ It agrees with what was observed of Caffe.", "passed"), _line(result.model.proved)]
@@ -114,23 +114,23 @@ def _failures(device: DeviceVerdict) -> str:
 
 def _device(device: DeviceVerdict) -> str:
     """A box: what it is, what was covered of each part, and what is missing."""
-    taken = [f"{part.capitalize()}: {found.covered}" for part, found in device.parts.items()]
+    coverage = [f"{part.capitalize()}: {conformance.covered}" for part, conformance in device.parts.items()]
     spent = f"{device.walks:,} walks, {device.steps:,} steps, {device.seconds:.1f} seconds" if device.parts else ""
-    lines = [*map(_line, [*taken, spent]), *(_line(shortfall, "failed") for shortfall in device.shortfalls)]
-    said = (_line(limit, "soft") for limit in (device.detail, device.limits, device.reason))
+    lines = [*map(_line, [*coverage, spent]), *(_line(shortfall, "failed") for shortfall in device.shortfalls)]
+    remarks = (_line(limit, "soft") for limit in (device.detail, device.limits, device.reason))
     status = f'<span class="{device.status}">{device.status}</span>'
-    return f"<article><h3>{escape(device.name)} {status}</h3>{''.join((*said, *lines))}</article>"
+    return f"<article><h3>{escape(device.name)} {status}</h3>{''.join((*remarks, *lines))}</article>"
 
 
 def _drawings(result: Verification) -> str:
     """A drawing of each edition that ran, with the edges that any device took."""
-    taken: dict[str, set[str]] = {}
+    edges: dict[str, set[str]] = {}
     for coverage in (device.memories.coverage for device in result.devices if device.memories):
-        taken.setdefault(coverage.machine.name, set()).update(coverage.identifiers())
+        edges.setdefault(coverage.machine.name, set()).update(coverage.identifiers())
     return "".join(
-        f"<figure><figcaption>{title}</figcaption>{diagram_svg(edition, covered=taken[edition])}</figure>"
+        f"<figure><figcaption>{title}</figcaption>{diagram_svg(edition, covered=edges[edition])}</figure>"
         for edition, title in _EDITIONS.items()
-        if edition in taken
+        if edition in edges
     )
 
 

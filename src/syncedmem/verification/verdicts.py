@@ -176,7 +176,7 @@ class DeviceVerdict:
             "detail": self.detail,
             "limits": self.limits,
             "edition": self.memories.coverage.machine.name if self.memories else "",
-            "parts": {part: found.as_json() for part, found in self.parts.items()},
+            "parts": {part: conformance.as_json() for part, conformance in self.parts.items()},
             "requirements": {kind: self.requirement_status(kind) for kind in requirements_of(*KINDS)},
         }
 
