@@ -12,7 +12,7 @@ from mutants.allocator import ALLOCATOR_BUGS, Pool
 from rich.console import Console
 from typer.testing import CliRunner
 
-from syncedmem.cli import app, main
+from syncedmem.cli import app
 from syncedmem.cli.display import progress_bars
 from syncedmem.cli.folder import RunFolder
 from syncedmem.spec.fuzz import (
@@ -35,65 +35,44 @@ fuzz_command: Any = importlib.import_module("syncedmem.cli.fuzz")
 POOL, TWICE = "mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
 
 
-@pytest.fixture(autouse=True)
-def _no_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine there would be lines of progress among those that are compared."""
-    monkeypatch.setattr("syncedmem.cli.fuzz._SIGNS", (3600.0, 3600.0))
+pytestmark = pytest.mark.usefixtures("no_signs_of_life")
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--json", "file/report.json"), "file: Not a directory"),
-        (("--junit", "file/report.xml"), "file: Not a directory"),
-        (("--out", "file"), "file: Not a directory"),
-        (("--json", "."), ".: Is a directory"),
-        (("--json", "-", "--junit", "-"), "--junit must be another place than that of --json, got '-'"),
-        (("--promise", "alignment"), "a promise is written as NAME=VALUE, got 'alignment'"),
-        (("--promise", "speed=3"), "there is no promise 'speed'"),
-        (("--promise", "alignment=16", "--promise", "alignment=64"), "alignment is promised twice: 16 and 64"),
-        (("--known", "file"), "file, line 1: there is no requirement 'nonsense'"),
-        (("--known", "missing"), "missing: No such file or directory"),
-        (("--skip", "A99"), "there is no requirement 'A99'"),
-        (("--steps", "0"), "steps must be more than 0, got 0"),
+        (("--json", "file/report.json"), "file: "),
+        (("--junit", "file/report.xml"), "file: "),
+        (("--out", "file"), "file: "),
+        (("--json", "."), ".: "),
+        (("--json", "-", "--junit", "-"), "'-'"),
+        (("--promise", "alignment"), "NAME=VALUE, got 'alignment'"),
+        (("--promise", "alignment=16", "--promise", "alignment=64"), "16 and 64"),
+        (("--known", "file"), "'nonsense'"),
+        (("--known", "missing"), "missing: "),
+        (("--skip", "A99"), "'A99'"),
+        (("--steps", "0"), "got 0"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_a_line_before_anything_is_tested(
-    arguments: tuple[str, ...],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_what_cannot_be_used_is_refused_before_anything_is_tested(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
 ) -> None:
     """If a report could not be written at the end, its reproducer would be lost."""
     (tmp_path / "file").write_text("nonsense", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", POOL, *arguments])
-    with pytest.raises(SystemExit) as left:
-        main()
-    output, error = capsys.readouterr()
 
-    assert (2, "", 1) == (left.value.code, output, error.count("\n"))
-    assert error.startswith("syncedmem: ")
-    assert said in error
+    assert said in refused("fuzz", POOL, *arguments)
     assert not (tmp_path / "build").exists()
 
 
 @pytest.mark.deep
-def test_a_target_that_is_gone_after_its_first_import_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_target_that_is_gone_after_its_first_import_is_one_line(tmp_path: Path, refused: Callable[..., str]) -> None:
     """There were a verdict, `failed`, and an error."""
     file = tmp_path / "gone.py"
     file.write_text("import os\nfrom mutants.allocator import Pool\nos.unlink(__file__)\n", encoding="utf-8")
-    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", f"{file}:Pool", "--out", str(tmp_path / "out")])
-    with pytest.raises(SystemExit) as left:
-        main()
-    output, error = capsys.readouterr()
 
-    assert (2, "", 1) == (left.value.code, output, error.count("\n"))
-    assert f"cannot import {file}: " in error
+    assert f"cannot import {file}: " in refused("fuzz", f"{file}:Pool", "--out", tmp_path / "out")
 
 
 @pytest.mark.deep

@@ -13,7 +13,7 @@ from mutants.allocator import Pool
 from promises import ALL
 from typer.testing import CliRunner
 
-from syncedmem.cli import app, main
+from syncedmem.cli import app
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorTests,
@@ -26,6 +26,7 @@ from syncedmem.spec.fuzz import (
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from typer.testing import Result
@@ -35,10 +36,7 @@ POOL = "mutants.allocator:Pool"
 TWICE = "mutants.allocator.placement:PutBackTwice"
 
 
-@pytest.fixture(autouse=True)
-def _no_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine there would be lines of progress among those that are compared."""
-    monkeypatch.setattr("syncedmem.cli.fuzz._SIGNS", (3600.0, 3600.0))
+pytestmark = pytest.mark.usefixtures("no_signs_of_life")
 
 
 def run(*arguments: str, code: int = 0) -> Result:
@@ -123,21 +121,8 @@ def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: lis
     assert set(good) == {"format", "kind", *WRONG}
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run a command that must end with status 2 and one line of error, and return that line."""
-    monkeypatch.setattr("sys.argv", ["syncedmem", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    said = capsys.readouterr()
-
-    assert (2, "", 1) == (stopped.value.code, said.out, said.err.count("\n"))
-    return said.err
-
-
 @pytest.mark.deep
-def test_a_replay_imports_nothing_that_only_the_file_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replay_imports_nothing_that_only_the_file_names(tmp_path: Path, refused: Callable[..., str]) -> None:
     """It shows the target that the file names and a command that allows it; that command imports and runs it."""
     mark, module, file = tmp_path / "mark", tmp_path / "it's mine.py", tmp_path / "replay.json"
     module.write_text(
@@ -148,7 +133,7 @@ def test_a_replay_imports_nothing_that_only_the_file_names(
     for repeats in (True, False):  # the two kinds are replayed differently
         finding = Finding("A01-distinct-pointers", "", (HeapStep("compare", ()),), repeats=repeats)
         file.write_text(Replay(target, {}, finding, steps=100).text(), encoding="utf-8")
-        line = refused(monkeypatch, capsys, "replay", str(file))
+        line = refused("replay", file)
         command = shlex.split(line.partition("if you trust that: ")[2])
 
         assert ["syncedmem", "replay", str(file), target] == command
@@ -163,11 +148,11 @@ def test_a_replay_imports_nothing_that_only_the_file_names(
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb:c", "a\nb:c", "a" * 2000 + ":c", "\ud800:c"])
 def test_a_name_that_a_terminal_would_act_on_is_quoted_and_not_advised(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, refused: Callable[..., str]
 ) -> None:
     file = tmp_path / "replay.json"
     file.write_text(Replay(name, {}, Finding("A01-distinct-pointers", "", ())).text(), encoding="utf-8")
-    line = refused(monkeypatch, capsys, "replay", str(file))
+    line = refused("replay", file)
 
     assert line.startswith("syncedmem: a replay imports and runs its target, so you have to name it after the file")
     assert line[:-1].isprintable()
@@ -175,15 +160,13 @@ def test_a_name_that_a_terminal_would_act_on_is_quoted_and_not_advised(
 
 
 @pytest.mark.deep
-def test_a_replay_of_an_object_says_that_it_has_no_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_replay_of_an_object_says_that_it_has_no_name(tmp_path: Path, refused: Callable[..., str]) -> None:
     """You can name a target for it on the command line."""
     file = tmp_path / "replay.json"
     found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", (HeapStep("compare", ()),)), named=False)
     file.write_text(found.text(), encoding="utf-8")
 
-    assert "it came from an object in a program, '<an object>'" in refused(monkeypatch, capsys, "replay", str(file))
+    assert "it came from an object in a program, '<an object>'" in refused("replay", file)
     assert "no longer breaks A01-distinct-pointers" in run("replay", str(file), POOL).output
 
 
