@@ -40,6 +40,7 @@ QUICK: dict[str, tuple[str, bytes]] = {
     "diagram -o {}/x.png": ("x.png", PIXELS),
     "diagram -o {}/x.pdf": ("x.pdf", b"%PDF-1.5\n%\xb5\xed\xae\xfb\n4 0 obj\n<< /Producer (cairo) >>\n%%EOF\n"),
     "diagram -o {}/x.puml": ("x.puml", b"@startuml\ntitle Mine\n@enduml\n"),
+    "diagram --format mermaid -o {}/README.md": ("README.md", b"# Mine\n"),
     "diagram -o {}/x.tla": ("x.cfg", b"CONSTANT Mine = 3\n"),
     "explore -o {}/x.html": ("x.html", PAGE),
     "diff caffe early --json {}/x.json": ("x.json", DATA),

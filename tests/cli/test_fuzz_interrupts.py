@@ -36,17 +36,23 @@ def processes(mark: str) -> list[str]:
     return found
 
 
+def begun(folder: Path, **environment: str) -> subprocess.Popen[str]:
+    """Begin a run without an end that has found something."""
+    words = [sys.executable, "-m", "syncedmem", "fuzz", BUG, "--steps", "1000000000", "--seconds", "3600"]
+    environment = {**os.environ, **environment, MARK: str(folder)}
+    run = subprocess.Popen([*words, "--out", str(folder / "out")], env=environment, stdout=subprocess.PIPE, text=True)
+    while not (folder / "out" / "A02-no-overlap.json").exists():
+        assert run.poll() is None
+        time.sleep(0.05)
+    return run
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_ends_with_a_report(number: signal.Signals, status: int, tmp_path: Path) -> None:
     """Replays are kept, and there is no temporary folder and no process left."""
     temporary, out, mark = tmp_path / "temporary", tmp_path / "out", f"{MARK}={tmp_path}"
     temporary.mkdir()
-    words = [sys.executable, "-m", "syncedmem", "fuzz", BUG, "--steps", "1000000000", "--seconds", "3600"]
-    environment = {**os.environ, "TMPDIR": str(temporary), MARK: str(tmp_path)}
-    run = subprocess.Popen([*words, "--out", str(out)], env=environment, stdout=subprocess.PIPE, text=True)
-    while not (out / "A02-no-overlap.json").exists():
-        assert run.poll() is None
-        time.sleep(0.05)
+    run = begun(tmp_path, TMPDIR=str(temporary))
     run.send_signal(number)
     said, _ = run.communicate(timeout=120)
 
@@ -61,12 +67,7 @@ def test_an_interrupted_run_ends_with_a_report(number: signal.Signals, status: i
 
 def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     """Nobody can end what it has started, so each process ends with the one that has started it."""
-    mark, out = f"{MARK}={tmp_path}", tmp_path / "out"
-    words = [sys.executable, "-m", "syncedmem", "fuzz", BUG, "--steps", "1000000000", "--seconds", "3600"]
-    run = subprocess.Popen([*words, "--out", str(out)], env={**os.environ, MARK: str(tmp_path)}, stdout=subprocess.PIPE)
-    while not (out / "A02-no-overlap.json").exists():
-        assert run.poll() is None
-        time.sleep(0.05)
+    run, mark = begun(tmp_path), f"{MARK}={tmp_path}"
     assert len(processes(mark)) > 1
     run.kill()
     run.communicate(timeout=120)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.model.exports.blocks import END, MARK
-from syncedmem.model.exports.formats import FORMATS, export, tla_config
+from syncedmem.model.exports.formats import export, tla_config
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,24 +122,6 @@ def test_options_stand_in_the_marks(readme: Path) -> None:
 
 
 # --- -o
-
-
-def test_a_page_is_not_replaced_by_a_diagram(readme: Path) -> None:
-    """It was, with status 0, and ``--check`` invited to it."""
-    result = diagram("--format", "mermaid", "-o", "README.md")
-    assert "README.md: it is there, and does not begin like a file that this command writes" in str(result.exception)
-    assert readme.read_text(encoding="utf-8") == PAGE
-    assert diagram("--format", "mermaid", "-o", "README.md", "--force").exit_code == 0
-    assert readme.read_text(encoding="utf-8") == export("mermaid", edition="caffe")
-
-
-@pytest.mark.parametrize("name", [name for name, it in FORMATS.items() if it.extension not in ("png", "pdf")])
-def test_a_file_of_the_same_format_is_replaced(name: str, tmp_path: Path) -> None:
-    file = tmp_path / f"machine.{FORMATS[name].extension}"
-    file.touch()
-    assert diagram("--format", name, "--edition", "early", "-o", str(file)).exit_code == 0
-    assert diagram("--format", name, "-o", str(file)).exit_code == 0
-    assert diagram("--format", name, "-o", str(file), "--check").exit_code == 0
 
 
 def test_a_module_of_tla_has_its_configuration_beside_it(tmp_path: Path) -> None:
