@@ -188,19 +188,6 @@ def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
     assert "(required: Sharing makes both blobs use one memory object" in found.sentence
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
-def test_a_reproducer_runs_as_it_stands(name: str) -> None:
-    """It needs only a subject, not the kit."""
-    bug = BLOB_BUGS[name]
-    found = caught(bug.make)
-    names: dict[str, Any] = {"subject": device_subject(bug.make)}
-    exec(found.reproducer, names)  # noqa: S102 -- a reproducer is there to be run
-
-    assert "host" in names
-    assert {True} == {isinstance(it, bug.make) for name, it in names.items() if name.startswith("blob")}
-
-
 def test_what_a_blob_raises_while_it_is_looked_at_is_its_own_fault() -> None:
     class Shy(HandmadeBlob):
         @property

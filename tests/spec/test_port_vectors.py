@@ -13,7 +13,6 @@ import jsonschema
 import pytest
 from loops import some
 from mutants.memory import MEMORY_BUGS
-from mutants.memory.handmade import HandmadeMemory
 from subjects import device_subject, devices, host_subject
 from typer.testing import CliRunner
 
@@ -140,10 +139,6 @@ def test_the_name_depends_on_what_is_done_alone() -> None:
     assert one.id != type(one)("tour", one.program._replace(sizes=(5,))).id
 
 
-def test_the_digests_of_the_editions_differ() -> None:
-    assert len({model_digest(edition) for edition in EDITIONS}) == len(EDITIONS)
-
-
 def test_failing_actions_are_counted() -> None:
     """Every allocator call of every transition fails in two vectors: one repeats the call, one releases the memory."""
     actions = [it for row in space(caffe.CAFFE).steps.values() for step in row.values() for it in step.actions]
@@ -255,19 +250,6 @@ def test_it_is_said_what_a_wrong_memory_does(bug: str, suite: str, requirement: 
     found = [it for it in (replay(there, vector) for vector in written("caffe", suite)) if it]
     assert requirement in {it.requirement for it in found}
     assert any(said in it.message for it in found)
-
-
-def test_the_kind_of_host_memory_is_compared_with_the_flag() -> None:
-    class AlwaysPageable(HandmadeMemory):
-        def malloc_cpu(self) -> tuple[Any, bool]:
-            return self.host.allocate(self.size), True
-
-        def allocator(self, pinned: bool) -> Any:
-            del pinned
-            return self.host
-
-    found = [replay(subject("caffe", AlwaysPageable), it) for it in written("caffe", "modes")]
-    assert "R24-pinned-by-mode" in {it.requirement for it in found if it}
 
 
 # --- the command line

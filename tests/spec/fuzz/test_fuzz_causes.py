@@ -19,18 +19,8 @@ if TYPE_CHECKING:
 
     from mutants.registry import SeededBug
 
-SEVERAL = (
-    "CountsRefusals",
-    "ReallocKeepsTheOld",
-    "WritesBehindItsEnd",
-    "StarvesOneClass",
-    "WrapsAtFourGibibytes",
-    "CutsSizes",
-    "TrustsSizes",
-)
+SEVERAL = ("CountsRefusals", "WritesBehindItsEnd", "StarvesOneClass", "TrustsSizes")
 """Seeded bugs that break several requirements, or one requirement in several kinds of steps."""
-
-
 SHORTEST = {"StarvesOneClass": "A18-limit"}
 """What a shorter program breaks than the one that breaks the bug's own requirement."""
 

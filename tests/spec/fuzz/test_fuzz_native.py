@@ -124,27 +124,22 @@ def test_a_bug_is_found_with_the_steps_that_show_it(symbols: str) -> None:
             driver.run(found.program)
 
 
-def test_null_and_zeros_are_judged_as_promised() -> None:
-    library = "libc.so.6:malloc,free"
+@pytest.mark.parametrize(
+    ("take", "promises", "requirement"),
+    [
+        ("return malloc(n);", {"zero_size": "null"}, "A09-zero-size"),
+        ("return n ? malloc(n) : 0;", {"zero_size": "unique"}, "A09-zero-size"),
+        ("return malloc(n);", {"zeroed": "yes"}, "A13-zeroed"),
+        ("return n > 99 ? 0 : malloc(n);", {"out_of_memory": "MemoryError"}, "A05-served"),
+        ("static int k; return ++k > 999 ? 0 : malloc(n);", {}, "A16-no-leaks"),
+    ],
+)
+def test_null_and_zeros_are_judged_as_promised(
+    take: str, promises: dict[str, str], requirement: str, tmp_path: Path
+) -> None:
+    target = source(tmp_path, f"void *take(size_t n) {{ {take} }} void give(void *p) {{ free(p); }}")
 
-    assert "A09-zero-size" == finding(library, 1, {"zero_size": "null"}).requirement
-    assert "A13-zeroed" == finding(library, 1, {"zeroed": "yes"}).requirement
-
-
-def test_null_is_judged(tmp_path: Path) -> None:
-    never = source(tmp_path, "void *take(size_t n) { return n > 99 ? 0 : malloc(n); } void give(void *p) { free(p); }")
-    leaky = source(
-        tmp_path,
-        "static int k; void *take(size_t n) { return ++k > 999 ? 0 : malloc(n); } void give(void *p) { free(p); }",
-        "leaky.c",
-    )
-    nothing = source(
-        tmp_path, "void *take(size_t n) { return n ? malloc(n) : 0; } void give(void *p) { free(p); }", "n.c"
-    )
-
-    assert "A05-served" == finding(never, 1, {"out_of_memory": "MemoryError"}).requirement
-    assert "A16-no-leaks" == finding(leaky).requirement
-    assert "A09-zero-size" == finding(nothing, 1, {"zero_size": "unique"}).requirement
+    assert requirement == finding(target, 1, promises).requirement
 
 
 @pytest.mark.parametrize("of", [2, 4, 16])

@@ -154,17 +154,11 @@ def found(subject: Subject, suite: str) -> set[str]:
 
 WRONG: dict[str, tuple[Level, str, str]] = {
     "ShapeWithCommas": ("L0", "rules", "B09-shape-string"),
-    "UpdateByMode": ("L0", "tables", "B29-update-side"),
-    "UpdatesNothing": ("L0", "tables", "B30-update-unwritten"),
     "ScalesOnHost": ("L0", "tables", "B36-scale-side"),
-    "CopiesByHead": ("L0", "tables", "B40-copy-by-mode"),
     "ShareCopies": ("L0", "types", "B26-share-object"),
     "UpdateAdds": ("L1", "tables", "B28-update-numbers"),
-    "CopiesAllButTheLast": ("L1", "tables", "B39-copy-numbers"),
-    "ScalesTheFirst": ("L1", "tables", "B35-scale-numbers"),
     "ElementAsFloat": ("L1", "rules", "B18-element"),
     "EagerData": ("L2", "tables", "B02-lazy"),
-    "NormAllocates": ("L2", "tables", "B33-norm-unwritten"),
     "Hoards": ("L2", "types", "B60-nothing-left"),
 }
 
