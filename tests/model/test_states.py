@@ -15,13 +15,6 @@ from syncedmem.model.caffe import EDITIONS
 from syncedmem.model.declaration import Action, Call, Machine, Row, Setting
 from syncedmem.model.moves import Input, State, Stepper
 from syncedmem.model.states import Configuration, Space, configurations, space, stepper
-from syncedmem.model.suites import (
-    access_sequences,
-    complete_suite,
-    hsi_suite,
-    minimal_machine,
-    tour,
-)
 
 LONGEST = 160
 """The characters of an error."""
@@ -57,21 +50,6 @@ def test_rows_that_transitions_does_not_keep_are_refused(monkeypatch: pytest.Mon
     monkeypatch.setattr("syncedmem.model.moves.Transitions", forgetful)
     with pytest.raises(DeclarationError, match=r"^door: transitions changed the rows of open in SHUT$"):
         Stepper(DOOR)
-
-
-@pytest.mark.parametrize("machine", MACHINES, ids=str)
-def test_a_tour_takes_every_transition_and_the_suite_tells_all_states_apart(machine: Machine) -> None:
-    whole = space(machine)
-    taken = set[tuple[State, Input]]()
-    for sequence in some(tour(machine)):
-        state = whole.start
-        for entry in sequence:
-            taken.add((state, entry))
-            state = whole.steps[state][entry].after
-
-    assert {(state, entry) for state, row in whole.steps.items() for entry in row} == taken
-    assert len(access_sequences(machine)) == len(whole.steps) == len(minimal_machine(machine).access)
-    assert {*hsi_suite(machine)} == {*complete_suite(minimal_machine(machine))}
 
 
 @pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)

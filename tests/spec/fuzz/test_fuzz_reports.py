@@ -68,13 +68,6 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("{", "is no replay: this is broken JSON: .*Expecting"),
-        ("[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
-        ('{"format": ' + "1" * 5000 + "}", "is no replay: this is broken JSON: Exceeds the limit"),
-        (
-            '{"format": 1, "format": 1}',
-            "is no replay: this is broken JSON: the name 'format' occurs twice in an object",
-        ),
-        ('{"format": NaN}', "is no replay: this is broken JSON: NaN is not a number"),
         ("", "is no replay: the file is empty"),
         ("3", "is no replay of format 1 to 4; wanted is a replay of fuzz$"),
         ('{"format": 5}', "is no replay of format 1 to 4; wanted is a replay of fuzz$"),
