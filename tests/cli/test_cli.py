@@ -334,7 +334,11 @@ def test_a_transition_that_was_not_taken_is_a_failure_and_marked(
 ) -> None:
     """All checks pass, but some transitions are not taken; the page shows which the device took."""
     use(monkeypatch, device_subject())
-    monkeypatch.setattr("syncedmem.spec.conformance.suites_of", lambda _: {})
+
+    def no_suites(_: object) -> dict[str, object]:
+        return {}
+
+    monkeypatch.setattr("syncedmem.spec.conformance.suites_of", no_suites)
     result, report = verified(tmp_path, "--device", "simulated", "--steps", "0", code=1)
     missing = report["devices"][0]["parts"]["memories"]["missing"]
 

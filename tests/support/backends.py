@@ -173,18 +173,6 @@ BACKENDS = (
     Backend("RMM tracking", _rmm(lambda mr, up: mr.TrackingResourceAdaptor(_rmm_pool(mr, up))), _RMM, known=_ROUNDED),
     Backend("PyOpenCL MemoryPool", _opencl_pool, _POOL_OF_PYOPENCL, steps=1_000),
     Backend("cuda.core resource over ours", _cuda_core),
-    Backend(
-        "pool of the kit",
-        lambda: "mutants.allocator:Pool",
-        {**_OURS, "alignment": "64", "wrong_size": "detect", "stream_ordered": "yes", "thread_safe": "yes"},
-        threads=4,
-    ),
-    Backend(
-        "caching pool of the kit",
-        lambda: "mutants.allocator:CachingPool",
-        {**_OURS, "thread_safe": "yes"},
-        threads=4,
-    ),
     Backend("CPUDeviceAllocator", lambda: "syncedmem:CPUDeviceAllocator", {**_OURS, "alignment": "64"}),
     Backend("SimulatedDeviceAllocator", lambda: "syncedmem:SimulatedDeviceAllocator", _OURS),
     Backend("OpenCLDeviceAllocator", _opencl, _OURS, steps=1_000),

@@ -199,17 +199,6 @@ def test_a_state_that_is_made_as_new_shows_what_an_old_one_hides(library: Callab
     check_broken(new, "A16-no-leaks")
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("name", ["libc.so.6:*", "libjemalloc.so.2:*", "libtcmalloc_minimal.so.4:*"])
-def test_real_libraries_pass_with_all_their_functions(name: str) -> None:
-    try:
-        report = fuzz(name, steps=STEPS, seconds=600, hang=20)
-    except TargetError as error:
-        pytest.skip(f"{name.partition('.')[0]} is not installed: make system-deps ({error})")
-
-    assert ([], [], "") == ([it.message for it in report.findings], report.errors, report.incomplete)
-
-
 # --- PyTorch: stand-ins of its shapes, and the library itself where it is installed
 
 

@@ -19,30 +19,6 @@ if TYPE_CHECKING:
 POOL = "mutants.allocator:Pool"
 
 
-@pytest.mark.deep
-def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
-    file = tmp_path / "bad.py"
-    file.write_text(
-        "import os, time\n"
-        "class Base:\n    def deallocate(self, pointer): pass\n"
-        "class Dies(Base):\n    def allocate(self, size): os.write(2, b'last words'); os.abort()\n"
-        "class Leaves(Base):\n    def allocate(self, size): os._exit(3)\n"
-        "class Hangs(Base):\n    def allocate(self, size): time.sleep(60)\n",
-        encoding="utf-8",
-    )
-    deaths: list[Death | None] = []
-    for name, hang in (("Dies", 30), ("Leaves", 30), ("Hangs", 1)):
-        with Isolated(f"{file}:{name}", hang) as place:
-            deaths += [place.perform({"job": "program", "program": [["allocate", 0, 8]], "promises": {}}).death]
-            assert (HeapStep("allocate", (0, 8, 0, 0)),) == place.journal.steps()
-
-    assert [
-        Death("crash", "SIGABRT", last_line="last words"),
-        Death("exit", "3"),
-        Death("hang", "1"),
-    ] == deaths
-
-
 def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path) -> None:
     """A run said that there were -1,084,822,110,360,528,323 operations."""
     journal = Journal(tmp_path / "journal", capacity=8)
