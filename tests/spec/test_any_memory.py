@@ -74,18 +74,6 @@ class CopiesNothing(ReferenceMemory):
     def copy(self, action: Any, blocks: Any, stream: Any) -> None: ...
 
 
-class CopiesAgain(ReferenceMemory):
-    def copy(self, action: Any, blocks: Any, stream: Any) -> None:
-        super().copy(action, blocks, stream)
-        super().copy(action, blocks, stream)
-
-
-class ZeroesNothing(ReferenceMemory):
-    def act(self, action: Any, blocks: Any, step: Any, stream: Any, undo: Any) -> None:
-        if action.does != "zero":
-            super().act(action, blocks, step, stream, undo)
-
-
 class AllocatesAtOnce(ReferenceMemory):
     def __init__(self, size: int, **options: Any) -> None:
         super().__init__(size, **options)
@@ -95,15 +83,6 @@ class AllocatesAtOnce(ReferenceMemory):
 
 class KeepsAfterFailure(ReferenceMemory):
     def free(self, block: Any) -> None: ...
-
-
-class Longer(ReferenceMemory):
-    def allocate(self, side: str, after: Any) -> Any:
-        self.size += 1
-        try:
-            return super().allocate(side, after)
-        finally:
-            self.size -= 1
 
 
 class FarFromTruth(ReferenceMemory):
@@ -117,12 +96,8 @@ class FarFromTruth(ReferenceMemory):
     [
         (THIRD, CopiesNothing, "R08-copy-up"),
         (MSI, CopiesNothing, "R07-copy-down"),
-        (PETSC, CopiesNothing, "R08-copy-up"),
-        (THIRD, CopiesAgain, "R09-no-needless-copy"),
-        (THIRD, ZeroesNothing, "R05-zeroed-first"),
         (PETSC, AllocatesAtOnce, "R01-lazy"),
         (THIRD, KeepsAfterFailure, "R33-failure-leaks-nothing"),
-        (THIRD, Longer, "R04-exact-size"),
         (MSI, FarFromTruth, "R02-uninitialized"),
     ],
 )

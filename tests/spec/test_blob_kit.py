@@ -23,8 +23,8 @@ from syncedmem.spec import (
 )
 from syncedmem.spec.blob.claims import offers_messages
 from syncedmem.spec.blob.elements import alike, encoded, near
-from syncedmem.spec.blob.steps import BlobStep, case_of, new, refused
-from syncedmem.spec.blob.trial import BlobTrial, blob_bench, run_case, shortened
+from syncedmem.spec.blob.steps import new, refused
+from syncedmem.spec.blob.trial import BlobTrial, blob_bench, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,27 +242,6 @@ def test_cells_that_were_not_taken_are_missed() -> None:
     assert not verdict.passed
     with pytest.raises(Violation, match="cells were not taken"):
         verdict.require()
-
-
-class Counts(HandmadeBlob):
-    """Counts three elements as four."""
-
-    @property
-    def count(self) -> int:
-        return 4 if self.axes == (3,) else super().count
-
-
-def shortest(*steps: Any) -> list[str]:
-    """Return the shortened program of a failing case of three blobs."""
-    case, bench = case_of(((2,), (3,), (4,)), steps), blob_bench(device_subject(Counts))
-    with pytest.raises(Violation) as caught:
-        run_case(bench, case)
-    found = shortened(bench, case, caught.value)
-    return [line for line in found.statements if "import" not in line and "recorded" not in line]
-
-
-def test_blobs_that_take_no_part_are_left_out() -> None:
-    assert ["blob2 = subject.make((3,), dtype='float32', host=host, device=device)"] == shortest(BlobStep(0, "update"))
 
 
 # --- elements
