@@ -215,10 +215,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sizes": [0] * 1025}, "has 1,025 items, and at most 1,024 are read"),
     ({"suite": "x" * ((1 << 20) + 1)}, "has 1,048,577 characters, and at most 1,048,576 are read"),
     ({"format": "x" * 10_000}, "line 1: it is no vector: its format is 'xxx"),
-    (
-        {"steps": [{"call": "cpu_data", "shows": 1 << 64}]},
-        "6 is more than 18,446,744,073,709,551,615",
-    ),
+    ({"steps": [{"call": "cpu_data", "shows": 1 << 64}]}, "more than 18,446,744,073,709,551,615"),
     ({"steps": []}, "it has a wrong 'steps': [] is too short"),
     ({"shapes": [[1]]}, "it has 'shapes', which is none of its fields"),
     ({"steps": [1]}, "step 0 is not a JSON object"),

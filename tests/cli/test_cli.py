@@ -12,7 +12,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
-from html.parser import HTMLParser
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,25 +114,6 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- verify
 
 
-class Page(HTMLParser):
-    """Collects the addresses that a page loads, and checks that its tags close."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loads: list[str] = []
-        self.tags: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
-
-    @classmethod
-    def of(cls, text: str) -> Page:
-        found = cls()
-        found.feed(text)
-        return found
-
-
 @pytest.mark.deep
 def test_verify_passes_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every device of this machine passes, every transition is taken, and the report and the page say so."""
@@ -165,10 +145,12 @@ def test_verify_passes_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert version("numpy") == report["libraries"]["numpy"]
 
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-    shown = Page.of(text)
 
-    assert ([], 2) == (shown.loads, shown.tags.count("svg"))  # it loads nothing, and draws two machines
-    assert "script" not in shown.tags
+    assert ([], 2) == (
+        re.findall(r"(?:src|href)=", text),
+        text.count("<svg"),
+    )  # it loads nothing, and draws two machines
+    assert "<script" not in text
     assert 'name="viewport"' in text
     assert "✓" in text
     assert "✗" not in text.partition("<h2>Requirements</h2>")[0].replace("✗ not covered", "")  # every edge is taken

@@ -58,8 +58,12 @@ def test_a_new_file_is_as_private_as_the_old_one_before_its_first_byte(
     def mode_of(descriptor: int, *_: int) -> int:
         return stat.S_IMODE(os.fstat(descriptor).st_mode)
 
+    def write(file: IO[bytes]) -> None:
+        seen.append(mode_of(file.fileno()))
+        file.write(b"after")
+
     monkeypatch.setattr(os, "fchown", lambda *given: made.add(mode_of(*given)))
-    write_whole(path, lambda file: (seen.append(mode_of(file.fileno())), file.write(b"after")))
+    write_whole(path, write)
 
     assert ({0o600}, [mode]) == (made, seen)
     assert (b"after", mode) == (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))

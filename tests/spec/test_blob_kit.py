@@ -10,7 +10,7 @@ import pytest
 from mutants.blob import BLOB_BUGS
 from mutants.blob.handmade import HandmadeBlob
 from mutants.blob.shapes import ShapeAllocatedAtOnce
-from subjects import blob_device_subject, device_subject, host_subject
+from subjects import device_subject, host_subject
 
 from syncedmem.runtime import Blob
 from syncedmem.spec import (
@@ -61,7 +61,9 @@ def test_our_blob_and_the_reference_pass(make: Any, subject: Callable[[Any], Sub
 @pytest.mark.parametrize("steps", [1, 100])
 def test_steps_of_blobs_are_steps(steps: int) -> None:
     """As many generated calls as are wanted are made, or more, and another seed makes others."""
-    taken = [check_blobs(blob_device_subject(), steps=steps, seed=seed, suites=["walks"]).generated for seed in (0, 1)]
+    taken = [
+        check_blobs(device_subject(HandmadeBlob), steps=steps, seed=seed, suites=["walks"]).generated for seed in (0, 1)
+    ]
     first, other = (it.moves if it else Counter[str]() for it in taken)
 
     assert min(first.total(), other.total()) >= steps
@@ -83,7 +85,9 @@ def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
 
 def test_what_a_subject_is_not_judged_by_is_no_violation() -> None:
     """Only the profile `safe` has B62; the call is accepted, and its steps go on."""
-    judged, lenient = (blob_bench(replace(blob_device_subject(), profile=profile)) for profile in ("safe", "caffe"))
+    judged, lenient = (
+        blob_bench(replace(device_subject(HandmadeBlob), profile=profile)) for profile in ("safe", "caffe")
+    )
     wrong = refused("B62-negative-index", "offset", 0)
     trial = BlobTrial(lenient)
     for step in (new(0, (2, 3)), wrong):
@@ -162,7 +166,7 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
     def tell(name: str, cases: int) -> None:
         told.append((name, cases))
 
-    verdict = check_blobs(blob_device_subject(), steps=0, suites=["rules", "walks"], progress=tell)
+    verdict = check_blobs(device_subject(HandmadeBlob), steps=0, suites=["rules", "walks"], progress=tell)
 
     rules, walks = verdict.suites
 
@@ -236,7 +240,7 @@ def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
 
 
 def test_cells_that_were_not_taken_are_missed() -> None:
-    verdict = check_blobs(blob_device_subject(), suites=["types"])
+    verdict = check_blobs(device_subject(HandmadeBlob), suites=["types"])
 
     assert verdict.coverage.missing
     assert not verdict.passed
