@@ -11,7 +11,6 @@ import pytest
 from syncedmem.cli import main
 from syncedmem.model import EDITIONS
 from syncedmem.model.exports.document import machine_json
-from syncedmem.model.exports.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,16 +69,6 @@ def test_a_file_with_one_machine_is_its_name(tmp_path: Path, monkeypatch: pytest
     )
     assert not run(monkeypatch, "diagram", "--machine", "one.py", "-o", "one.svg")
     assert not run(monkeypatch, "diagram", "--machine", "one.py:DOOR", "-o", "one.svg", "--check")
-
-
-@pytest.mark.parametrize("name", ["mermaid", "dot", "svg", "plantuml", "xstate", "c", "rust", "tla", "promela"])
-def test_a_file_of_another_machine_is_known_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = f"x.{FORMATS[name].extension}"
-    Path(file).touch()  # as an empty file is
-    for options in (("--machine", PETSC), ("--machine", TCP), ()):
-        assert not run(monkeypatch, "diagram", "--format", name, "-o", file, *options)
-    for _ in range(2) if FORMATS[name].direction else ():
-        assert not run(monkeypatch, "diagram", "--format", name, "-o", file, "--direction", "right")
 
 
 def test_a_run_of_a_machine_is_checked(

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from machines import PETSC, TCP
 from port_fixtures import command_of
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.cli.output import SIGNS, is_other, write_over
 from syncedmem.model import FileAccessError
+from syncedmem.model.diagrams.drawing import Direction
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.spec.fuzz import Capabilities, Finding, HeapStep, Replay, Report
 
@@ -253,14 +255,16 @@ def test_a_program_takes_the_name_of_no_other_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, it in FORMATS.items() if it.extension not in ("png", "pdf")])
-def test_a_drawing_is_ours_whatever_is_drawn(name: str, tmp_path: Path) -> None:
+def test_an_empty_file_and_a_drawing_are_ours_whatever_machine_is_drawn(name: str, tmp_path: Path) -> None:
     """But a table or a text that begins with a title is known by that."""
-    file = tmp_path / "x"
-    content = export(name)
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    other: Any = export(name, edition="early")
+    file, titled = tmp_path / "x", name in ("markdown", "text", "latex")
+    ways: list[dict[str, Any]] = [{"direction": Direction.RIGHT}] if FORMATS[name].direction else []
+    for options in ({}, {"edition": "early"}, *ways, *({"edition": it} for it in (PETSC, TCP) if not titled)):
+        content = str(export(name, **options)).encode()
+        for old in (b"", str(export(name)).encode()):
+            file.write_bytes(old)
 
-    assert not is_other(file, other if isinstance(other, bytes) else other.encode())
+            assert not is_other(file, content), options
 
 
 # --- what is no file

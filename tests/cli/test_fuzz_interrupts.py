@@ -16,7 +16,6 @@ import pytest
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
-from syncedmem.model import FileAccessError
 from syncedmem.spec.fuzz import Replay
 
 pytestmark = pytest.mark.deep
@@ -126,23 +125,6 @@ def test_a_thread_may_run_the_command(tmp_path: Path) -> None:
     thread.join()
 
     assert [0] == found
-
-
-@pytest.mark.parametrize(("target", "status"), [(BUG, 1), (POOL, 2)])
-def test_a_full_disk_costs_no_finding(
-    target: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The report is printed, and what could not be written is told; a finding decides the status, if there is one."""
-
-    def full(path: Path, *_: object, **__: object) -> None:
-        raise FileAccessError(str(path), "No space left on device")
-
-    monkeypatch.setattr("syncedmem.cli.output.write", full)
-    result = CliRunner().invoke(app, ["fuzz", target, "--steps", "500", "--out", str(tmp_path), "--first"])
-
-    assert status == result.exit_code
-    assert (target == BUG) == ("with driver_of(" in result.output)
-    assert 1 == result.stderr.count("No space left on device")
 
 
 def test_a_known_finding_a_skipped_requirement_and_a_failure_of_ours_are_shown(

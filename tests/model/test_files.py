@@ -55,14 +55,17 @@ def test_a_new_file_is_as_private_as_the_old_one_before_its_first_byte(
     path.chmod(mode)
     made, seen = set[int](), list[int]()
 
-    def mode_of(descriptor: int, *_: int) -> int:
+    def mode_of(descriptor: int) -> int:
         return stat.S_IMODE(os.fstat(descriptor).st_mode)
 
     def write(file: IO[bytes]) -> None:
         seen.append(mode_of(file.fileno()))
         file.write(b"after")
 
-    monkeypatch.setattr(os, "fchown", lambda *given: made.add(mode_of(*given)))
+    def fchown(descriptor: int, *_: int) -> None:
+        made.add(mode_of(descriptor))
+
+    monkeypatch.setattr(os, "fchown", fchown)
     write_whole(path, write)
 
     assert ({0o600}, [mode]) == (made, seen)

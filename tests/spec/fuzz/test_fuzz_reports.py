@@ -179,19 +179,6 @@ def test_the_command_passes_what_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_the_command_shows_what_is_wrong(tmp_path: Path) -> None:
-    arguments = ("fuzz", TWICE, "--steps", "2000", "--out", str(tmp_path), "--promise", "alignment=64", "--first")
-    result = run(*arguments, "--json", "-", "--junit", str(tmp_path / "junit.xml"), code=1)
-    report = json.loads(result.stdout)
-
-    assert "A01-distinct-pointers" in result.stderr
-    assert f"Replay it: syncedmem replay {tmp_path}/A01-distinct-pointers.json {TWICE}" in result.stderr
-    assert "with driver_of(" in report["findings"][0]["python"]
-    assert (tmp_path / "A01-distinct-pointers.json").is_file()
-    assert "<failure" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
-
-
-@pytest.mark.deep
 def test_reasons_name_what_is_missing() -> None:
     report = fuzz("libc.so.6:malloc,free", steps=500)
     reasons = {it.requirement: it.detail for it in report.verdicts() if it.status == "not checked"}
