@@ -258,8 +258,10 @@ def test_a_program_takes_the_name_of_no_other_file(tmp_path: Path) -> None:
 def test_an_empty_file_and_a_drawing_are_ours_whatever_machine_is_drawn(name: str, tmp_path: Path) -> None:
     """But a table or a text that begins with a title is known by that."""
     file, titled = tmp_path / "x", name in ("markdown", "text", "latex")
-    ways: list[dict[str, Any]] = [{"direction": Direction.RIGHT}] if FORMATS[name].direction else []
-    for options in ({}, {"edition": "early"}, *ways, *({"edition": it} for it in (PETSC, TCP) if not titled)):
+    ways: list[dict[str, Any]] = [{"edition": it} for it in ("caffe", "early", *(() if titled else (PETSC, TCP)))]
+    if FORMATS[name].direction:
+        ways.append({"direction": Direction.RIGHT})
+    for options in ways:
         content = str(export(name, **options)).encode()
         for old in (b"", str(export(name)).encode()):
             file.write_bytes(old)
