@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from typer.testing import CliRunner
+from command_fixtures import run
 
-from syncedmem.cli import app
 from syncedmem.model import EDITIONS, FileFormatError
 from syncedmem.spec.vectors import SUITES, vectors
 from syncedmem.spec.vectors.reading import holds_vectors
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     Refuse = Callable[..., str]
 
 ROOT = Path(__file__).parents[2]
-
-
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
 
 
 def stop_of(*lines: dict[str, Any], edition: str = "caffe") -> Stop | int:

@@ -163,25 +163,17 @@ def test_a_call_that_means_nothing_is_named_as_not_judged(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("vectors", "--out", "x", "--policy", "mine.py:ZEROING"), "--policy must be left out, or for a machine that"),
-        (
-            ("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--policy", "mine.py:NUMBER"),
-            "mine.py:NUMBER is no",
-        ),
-        (
-            ("vectors", "--out", "x", "--machine", f"{PETSC}:PETSC", "--policy", "mine.py:ZEROING"),
-            "the machine petsc and",
-        ),
-        (("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--suite", "caffe/tour"), "suite must be one of "),
-        (("vectors", "--out", "x", "--machine", "mine.py:LOOKS"), "a call of looks must be"),
-        (("verify", "--model", "mine.py:NO_PUSH", "--policy", "mine.py:ZEROING"), "the policy is for the sides "),
-        (("verify", "--model", "early", "--device", "cpu"), "--device must be left out, because --model checks a "),
+        ("vectors --out x --policy mine.py:ZEROING", "--policy must be left out"),
+        ("vectors --out x --machine mine.py:NO_PUSH --policy mine.py:NUMBER", "mine.py:NUMBER is no"),
+        (f"vectors --out x --machine {PETSC}:PETSC --policy mine.py:ZEROING", "the machine petsc and"),
+        ("vectors --out x --machine mine.py:NO_PUSH --suite caffe/tour", "suite must be one of "),
+        ("vectors --out x --machine mine.py:LOOKS", "a call of looks must be"),
+        ("verify --model mine.py:NO_PUSH --policy mine.py:ZEROING", "the policy is for the sides "),
+        ("verify --model early --device cpu", "--device must be left out"),
     ],
 )
-def test_what_goes_with_no_machine_is_one_line(
-    arguments: tuple[str, ...], message: str, refused: Callable[..., str]
-) -> None:
-    assert refused(*arguments).startswith(f"syncedmem: {message}")
+def test_what_goes_with_no_machine_is_one_line(arguments: str, message: str, refused: Callable[..., str]) -> None:
+    assert refused(*arguments.split()).startswith(f"syncedmem: {message}")
 
 
 @pytest.mark.parametrize(

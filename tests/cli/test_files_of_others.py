@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_fixtures import run
 from machines import PETSC, TCP
 from port_fixtures import command_of
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.cli.output import SIGNS, is_other, write_over
 from syncedmem.model import FileAccessError
 from syncedmem.model.diagrams.drawing import Direction
@@ -69,10 +68,6 @@ EVERY = QUICK | LONG
 
 def words(command: str, folder: Path) -> list[str]:
     return [it.replace("{}", str(folder)) for it in shlex.split(command)]
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
 
 
 @pytest.fixture(autouse=True)

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 EACH = [pytest.param(edition, suite, id=f"{edition}/{suite}") for edition in EDITIONS for suite in SUITES]
-QUICK = [it for it in EACH if "hsi-extra" not in it.values]
-SHARES_STATE = ("ZeroesItsNeighbour", "SharesAScratchThatIsTooShort")
-"""Bugs that share state between memories, so that a result depends on the memories made before."""
 
 
 def written(edition: str, suite: str) -> tuple[dict[str, Any], ...]:

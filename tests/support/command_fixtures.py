@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.testing import CliRunner
 
-from syncedmem.cli import main
+from syncedmem.cli import app, main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from typer.testing import Result
+
+
+def run(*arguments: object, code: int | None = None) -> Result:
+    """Run a command in this process; it ends with this status, if one is given."""
+    result = CliRunner().invoke(app, [str(it) for it in arguments])
+    assert code in (None, result.exit_code), result.output
+    return result
 
 
 @pytest.fixture

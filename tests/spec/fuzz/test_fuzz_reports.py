@@ -9,11 +9,10 @@ from unittest import SkipTest
 from xml.etree import ElementTree as ET
 
 import pytest
+from command_fixtures import run
 from mutants.allocator import Pool
 from promises import ALL
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorTests,
@@ -29,22 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from typer.testing import Result
-
 
 POOL = "mutants.allocator:Pool"
 TWICE = "mutants.allocator.placement:PutBackTwice"
 
 
 pytestmark = pytest.mark.usefixtures("no_signs_of_life")
-
-
-def run(*arguments: str, code: int = 0) -> Result:
-    """Run a command in this process."""
-    result = CliRunner().invoke(app, arguments)
-
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.mark.deep
@@ -57,9 +46,9 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
     other.write_text(found.text().replace("A01-distinct-pointers", "A02-no-overlap"), encoding="utf-8")
 
     assert found.as_json() == Replay.read(file).as_json()
-    assert "still breaks A01-distinct-pointers" in run("replay", str(file), TWICE, code=1).output
+    assert "still breaks A01-distinct-pointers" in run("replay", file, TWICE, code=1).output
     assert "now breaks A01-distinct-pointers" in run("replay", str(other), TWICE, code=1).output
-    assert "no longer breaks A01-distinct-pointers" in run("replay", str(file), POOL).output
+    assert "no longer breaks A01-distinct-pointers" in run("replay", file, POOL, code=0).output
     with pytest.raises(Violation, match="A01"):
         exec(found.python(), {})  # noqa: S102 -- the printed program must run
 
@@ -160,13 +149,13 @@ def test_a_replay_of_an_object_says_that_it_has_no_name(tmp_path: Path, refused:
     file.write_text(found.text(), encoding="utf-8")
 
     assert "it came from an object in a program, '<an object>'" in refused("replay", file)
-    assert "no longer breaks A01-distinct-pointers" in run("replay", str(file), POOL).output
+    assert "no longer breaks A01-distinct-pointers" in run("replay", file, POOL, code=0).output
 
 
 @pytest.mark.deep
 def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     arguments = ("fuzz", "libc.so.6:malloc,free", "--steps", "3000", "--out", str(tmp_path), "--threads", "2")
-    result = run(*arguments, "--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "junit.xml"))
+    result = run(*arguments, "--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "junit.xml"), code=0)
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- this test has written it
 
