@@ -188,40 +188,29 @@ def test_a_target_may_be_a_subject() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("find", "text", "message"),
     [
-        ("no_such_module:maker", "no_such_module cannot be imported: ModuleNotFoundError"),
-        ("syncedmem.spec:nothing", "syncedmem.spec has no nothing"),
-        ("syncedmem.spec:REQUIREMENTS", "makes nothing: it is"),
+        (maker_of, "no_such_module:maker", "no_such_module cannot be imported: ModuleNotFoundError"),
+        (maker_of, "syncedmem.spec:nothing", "syncedmem.spec has no nothing"),
+        (maker_of, "syncedmem.spec:REQUIREMENTS", "makes nothing: it is"),
+        (target, "./no_such_library.so", "./no_such_library.so: there is no such file"),
+        (target, "port", "'port' is neither module:maker nor a shared library"),
+        (target, ":x", "':x' is neither"),
+        (command_target, "", "the command is empty"),
+        (command_target, "'", "is no command"),
     ],
 )
-def test_a_maker_must_be_one(text: str, message: str) -> None:
+def test_what_is_no_maker_no_target_and_no_command_is_refused(
+    find: Callable[..., object], text: str, message: str
+) -> None:
     with pytest.raises(PortError) as caught:
-        maker_of(text)
+        find(text, *([ALLOCATORS] if find is target else []))
 
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("./no_such_library.so", "./no_such_library.so: there is no such file"),
-        ("port", "'port' is neither module:maker nor a shared library"),
-        (":x", "':x' is neither"),
-    ],
-)
-def test_a_target_must_be_one(text: str, message: str) -> None:
-    with pytest.raises(PortError) as caught:
-        target(text, ALLOCATORS)
-
-    assert str(caught.value).startswith(message)
-
-
-def test_a_command_is_words(tmp_path: Path) -> None:
+def test_a_command_is_words_and_a_library_is_run_by_the_harness(tmp_path: Path) -> None:
     assert ("./port", "--flag") == command_target("./port --flag").arguments
-    for text, message in (("", "the command is empty"), ("'", "is no command")):
-        with pytest.raises(PortError, match=message):
-            command_target(text)
     (tmp_path / "libport.so").write_text("", encoding="utf-8")
     found = target(str(tmp_path / "libport.so"), ALLOCATORS)
     assert isinstance(found, ProgramTarget)

@@ -234,10 +234,12 @@ def test_what_a_port_prints_fills_no_disk() -> None:
 
 
 def test_a_program_must_be_there_and_of_the_edition() -> None:
-    with pytest.raises(PortError, match="No such file"):
-        ProgramTarget("x", ("no-such-program-at-all",)).connect(LIMITS, "")
-    with pytest.raises(PortError, match="is of the edition caffe, not early"):
-        wrong("right").connect(LIMITS, "early")
+    for program, edition, said in (
+        (ProgramTarget("x", ("no-such-program-at-all",)), "", "No such file"),
+        (wrong("right"), "early", "is of the edition caffe, not early"),
+    ):
+        with pytest.raises(PortError, match=said):
+            program.connect(LIMITS, edition)
 
 
 @pytest.fixture
