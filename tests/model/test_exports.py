@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from exported import exported
 from jinja2 import DictLoader, UndefinedError
-from machines import MSI
+from machines import DOOR, MSI
 from pictured import PICTURED
 from programs import program, typeset
 
@@ -123,6 +123,28 @@ def test_a_name_that_a_template_cannot_know_is_an_error(monkeypatch: pytest.Monk
     monkeypatch.setattr(environment, "loader", DictLoader({"wrong": "${drawing(edition).title} ${misspelt}"}))
     with pytest.raises(UndefinedError, match="'misspelt' is undefined"):
         rendered("wrong", "caffe", (), None)
+
+
+# --- text
+
+
+def test_a_diagram_of_text_spelt_out() -> None:
+    trace = trace_of("open close", edition=DOOR)
+    assert """door
+
+SHUT (at first)
+  close           creak + ring
+  open   -> OPEN  [!locked]
+
+OPEN
+  close  -> SHUT  creak + ring
+
+open [locked] in every head but OPEN: refused, no_key
+[guard]: only if it holds, [!guard]: only if it does not
+
+1. open [!locked]: SHUT → OPEN, nothing
+2. close: OPEN → SHUT, creak + ring
+""" == export("text", edition=DOOR, trace=trace)
 
 
 # --- what every drawing shows

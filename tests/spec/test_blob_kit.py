@@ -25,9 +25,12 @@ from syncedmem.spec.blob.claims import offers_messages
 from syncedmem.spec.blob.elements import alike, encoded, near
 from syncedmem.spec.blob.steps import new, refused
 from syncedmem.spec.blob.trial import BlobTrial, blob_bench, run_case
+from syncedmem.spec.engine.report import Tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from syncedmem.spec.requirements import Level
 
 
 def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
@@ -173,6 +176,33 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
     assert 0 == walks.cases
     assert [*(("rules", number) for number in range(rules.cases + 1)), ("walks", 0)] == told
     assert told
+
+
+# --- levels, and an excepted requirement
+
+
+def at(level: Level, make: Any = HandmadeBlob) -> Subject:
+    return replace(device_subject(make), level=level)
+
+
+def test_failures_are_tried_from_their_level_on() -> None:
+    assert "failures" not in blob_suite_names(at("L2"))
+    assert "failures" in blob_suite_names(at("L3"))
+
+
+def test_the_tables_are_judged_by_heads_alone() -> None:
+    assert not check_blobs(at("L1"), suites=["tables"]).violations
+    wrong = check_blobs(at("L0", BLOB_BUGS["UpdateByMode"].make), suites=["tables"], shorten=False)
+    assert [it.requirement for it in wrong.violations] == ["B29-update-side"]
+
+
+def test_extents_that_are_excepted_hide_nothing() -> None:
+    eager = at("L4", ShapeAllocatedAtOnce)
+    tolerance = Tolerance(["B67-shape-lazy"])
+    assert not check_blobs(eager, suites=["tables"], tolerance=tolerance).violations
+    assert tolerance.met == {"B67-shape-lazy"}
+    found = check_blobs(eager, suites=["tables"], shorten=False).violations
+    assert [it.requirement for it in found] == ["B67-shape-lazy"]
 
 
 # --- what a violation says
