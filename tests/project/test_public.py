@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true
-import importlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -93,15 +93,24 @@ def test_without_mako_pyopencl_hides_its_names(tmp_path: Path) -> None:
     assert [True] * 2 == ["Mako" in line and "pip install mako pyopencl" in line for line in done.stdout.splitlines()]
 
 
-def test_without_hypothesis_all_that_is_listed_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("library", "names"),
+    [
+        ("hypothesis", {"Subject", "check_blobs", "check_conformance"}),
+        ("cupy", {"CUDADeviceAllocator"}),
+        ("pyopencl", {"OpenCLDeviceAllocator"}),
+    ],
+)
+def test_without_a_library_all_that_is_listed_can_be_imported(
+    library: str, names: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As in a plain installation, where ``from syncedmem import *`` and `pydoc` must not stop at the kit."""
-    kit = {"Subject", "check_blobs", "check_conformance"}
-    assert kit < {*dir(syncedmem)}
+    assert (names < {*dir(syncedmem)}) == (importlib.util.find_spec(library) is not None)
 
-    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.setitem(sys.modules, library, None)
 
-    assert not kit & {*dir(syncedmem)}
-    assert not kit & {*vars(syncedmem)["__getattr__"]("__all__")}
+    assert not names & {*dir(syncedmem)}
+    assert not names & {*vars(syncedmem)["__getattr__"]("__all__")}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
