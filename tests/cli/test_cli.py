@@ -17,13 +17,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import command_fixtures
 import pytest
 from mutants.memory import MEMORY_BUGS
 from subjects import device_subject, failing, host_subject
-from typer.testing import CliRunner
 
 from syncedmem import __version__, cli
-from syncedmem.cli import app, main, output
+from syncedmem.cli import main, output
 from syncedmem.model import EDITIONS, InvalidArgumentError, MissingPackageError, caffe
 from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.diagrams.drawing import Detail
@@ -67,11 +67,7 @@ def _one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*arguments: str, code: int = 0) -> Result:
-    """Run a command in this process."""
-    result = CliRunner().invoke(app, arguments)
-
-    assert result.exit_code == code, result.output
-    return result
+    return command_fixtures.run(*arguments, code=code)
 
 
 def verified(folder: Path, *arguments: str, code: int = 0) -> tuple[Result, dict[str, Any]]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_fixtures import run
 from port_fixtures import WRONG, command_of
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
 from syncedmem.spec import check_conformance
 
@@ -34,7 +33,7 @@ def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def conform(tmp_path: Path, *arguments: str) -> Any:
-    return CliRunner().invoke(app, ["conform", "--out", str(tmp_path), *arguments])
+    return run("conform", "--out", str(tmp_path), *arguments)
 
 
 def test_a_port_that_conforms_is_told_its_level_and_what_it_lacks_of_the_profile_safe(tmp_path: Path) -> None:
@@ -194,7 +193,7 @@ WRONG_OPTIONS = [
 def test_wrong_options_are_one_line(tmp_path: Path, command: str, arguments: str, message: str) -> None:
     """The commands end with status 2 for errors of this package."""
     named = [*port("right")[:2], "--timeout", "60"]
-    done = CliRunner().invoke(app, [command, "--out", str(tmp_path), *named, *arguments.split()])
+    done = run(command, "--out", str(tmp_path), *named, *arguments.split())
 
     assert isinstance(done.exception, SyncedMemoryError), done.output
     assert message in str(done.exception)

@@ -8,10 +8,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_fixtures import run
 from machines import EXAMPLES, MSI, ODD
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.explorer import explorer_material, explorer_page
 from syncedmem.model import EDITIONS, Machine, Row, caffe
 from syncedmem.model.errors import InvalidExportError
@@ -111,7 +110,7 @@ def test_the_command_writes_the_page_of_any_machine(arguments: list[str], machin
     (tmp_path / "sound.py").write_text(SOUND)
     page, given = tmp_path / "new" / "page.html", [it.format(folder=tmp_path) for it in arguments]
     (tmp_path / "msi.json").write_text(machine_json(MSI), encoding="utf-8")
-    result = CliRunner().invoke(app, ["explore", *given, "-o", str(page)])
+    result = run("explore", *given, "-o", str(page))
 
     assert (result.exit_code, result.output) == (0, "")
     assert page.read_text(encoding="utf-8") == explorer_page(machine)

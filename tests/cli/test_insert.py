@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
+from command_fixtures import run
 
-from syncedmem.cli import app
 from syncedmem.model.exports.blocks import END, MARK
 from syncedmem.model.exports.formats import export, tla_config
 
@@ -45,7 +44,7 @@ def readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def diagram(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["diagram", *arguments])
+    return run("diagram", *arguments)
 
 
 def test_the_blocks_are_written_and_the_rest_is_kept(readme: Path) -> None:

@@ -8,10 +8,9 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+from command_fixtures import run
 from port_fixtures import command_of
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Careless(ReferenceMemory):
 
 
 def learn(tmp_path: Path, *arguments: str) -> Any:
-    return CliRunner().invoke(app, ["learn", "--out", str(tmp_path / "out"), "--timeout", "60", *arguments])
+    return run("learn", "--out", str(tmp_path / "out"), "--timeout", "60", *arguments)
 
 
 def test_the_declared_machine(tmp_path: Path) -> None:

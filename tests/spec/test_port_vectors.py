@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from command_fixtures import run
 from loops import some
 from machines import DOOR, EXAMPLES, PETSC, POLICIES
 from mutants.memory import MEMORY_BUGS
 from subjects import device_subject, devices, host_subject
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.model import EDITIONS, caffe, hsi_suite, space
 from syncedmem.model.suites import counter_sequences, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
@@ -295,22 +294,18 @@ def test_a_policy_that_does_not_fit_makes_no_vectors() -> None:
 # --- the command line
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["vectors", *arguments])
-
-
 @pytest.mark.deep
 def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
     """A file that is changed or missing is named."""
     few = ("--suite", "cpu_only/tour, counters")
-    assert "5 files" in run("--out", str(tmp_path), *few).output
+    assert "5 files" in run("vectors", "--out", str(tmp_path), *few).output
     files = {str(it.relative_to(tmp_path)) for it in tmp_path.rglob("*.json*")}
     counters = {f"{edition}/counters.jsonl" for edition in EDITIONS}
     assert {"vector.schema.json", "cpu_only/tour.jsonl", *counters} == files
-    assert 0 == run("--out", str(tmp_path), *few, "--check").exit_code
+    assert 0 == run("vectors", "--out", str(tmp_path), *few, "--check").exit_code
     (tmp_path / "early" / "counters.jsonl").write_bytes(b"\xff")  # not even text
     (tmp_path / "vector.schema.json").unlink()
-    result = run("--out", str(tmp_path), *few, "--check")
+    result = run("vectors", "--out", str(tmp_path), *few, "--check")
     assert 1 == result.exit_code
     named = [re.split(" is not up to date| does not exist", line)[0] for line in result.output.splitlines()]
     assert [tmp_path / "early" / "counters.jsonl", tmp_path / "vector.schema.json"] == sorted(map(Path, named))
@@ -319,7 +314,13 @@ def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_the_committed_vectors_are_up_to_date() -> None:
     committed = sorted(str(it.relative_to(ROOT / "vectors"))[:-6] for it in (ROOT / "vectors").rglob("*.jsonl"))
-    result = run("--out", str(ROOT / "vectors"), *(word for name in committed for word in ("--suite", name)), "--check")
+    result = run(
+        "vectors",
+        "--out",
+        str(ROOT / "vectors"),
+        *(word for name in committed for word in ("--suite", name)),
+        "--check",
+    )
 
     assert committed
     assert (0, "") == (result.exit_code, result.output)
