@@ -113,11 +113,13 @@ def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
     used = {step.get("refusal") for edition in EDITIONS for it in written(edition, "cells") for step in it["steps"]}
     used |= {step.get("refusal") for it in written("caffe", "aliases") for step in it["steps"]}
     wrong = find("cells", refusal="null_data")
-    wrong["steps"][-2]["refusal"] = "because"
+    wrong["steps"][-2]["refusal"], headless = "because", find("tour", call="cpu_data")
+    headless["steps"][0]["head"] = "HEAD_AT_TPU"
 
     assert REFUSALS == {it["const"]: it["description"] for it in said}
     assert used == set(REFUSALS)
     assert [f"$.steps[{len(wrong['steps']) - 2}].refusal"] == [it.json_path for it in VALIDATOR.iter_errors(wrong)]
+    assert ["$.steps[0].head"] == [it.json_path for it in VALIDATOR.iter_errors(headless)]
 
 
 def test_the_name_depends_on_what_is_done_alone() -> None:
@@ -128,6 +130,10 @@ def test_the_name_depends_on_what_is_done_alone() -> None:
     assert renamed.line() != one.line()
     assert isinstance(one.program, VectorProgram)
     assert one.id != type(one)("tour", one.program._replace(sizes=(5,))).id
+
+
+def test_the_digests_of_the_editions_differ() -> None:
+    assert len({model_digest(edition) for edition in EDITIONS}) == len(EDITIONS)
 
 
 def test_failing_actions_are_counted() -> None:
