@@ -11,7 +11,6 @@ import pytest
 from syncedmem.cli import main
 from syncedmem.model import EDITIONS
 from syncedmem.model.exports.document import machine_json
-from syncedmem.model.exports.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,15 +69,6 @@ def test_a_file_with_one_machine_is_its_name(tmp_path: Path, monkeypatch: pytest
     )
     assert not run(monkeypatch, "diagram", "--machine", "one.py", "-o", "one.svg")
     assert not run(monkeypatch, "diagram", "--machine", "one.py:DOOR", "-o", "one.svg", "--check")
-
-
-@pytest.mark.parametrize("name", ["mermaid", "dot", "svg", "plantuml", "xstate", "c", "rust", "tla", "promela"])
-def test_a_file_of_another_machine_is_known_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = f"x.{FORMATS[name].extension}"
-    for options in (("--machine", PETSC), ("--machine", TCP), ()):
-        assert not run(monkeypatch, "diagram", "--format", name, "-o", file, *options)
-    for _ in range(2) if FORMATS[name].direction else ():
-        assert not run(monkeypatch, "diagram", "--format", name, "-o", file, "--direction", "right")
 
 
 def test_a_run_of_a_machine_is_checked(
@@ -173,28 +163,17 @@ def test_a_call_that_means_nothing_is_named_as_not_judged(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("vectors", "--out", "x", "--policy", "mine.py:ZEROING"), "--policy must be left out, or for a machine that"),
-        (
-            ("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--policy", "mine.py:NUMBER"),
-            "mine.py:NUMBER is no",
-        ),
-        (
-            ("vectors", "--out", "x", "--machine", f"{PETSC}:PETSC", "--policy", "mine.py:ZEROING"),
-            "the machine petsc and",
-        ),
-        (("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--suite", "caffe/tour"), "suite must be one of "),
-        (
-            ("vectors", "--out", "x", "--machine", "mine.py:LOOKS"),
-            "a call of looks must be another name, because look is",
-        ),
-        (("verify", "--model", "mine.py:NO_PUSH", "--policy", "mine.py:ZEROING"), "the policy is for the sides "),
-        (("verify", "--model", "early", "--device", "cpu"), "--device must be left out, because --model checks a "),
+        ("vectors --out x --policy mine.py:ZEROING", "--policy must be left out"),
+        ("vectors --out x --machine mine.py:NO_PUSH --policy mine.py:NUMBER", "mine.py:NUMBER is no"),
+        (f"vectors --out x --machine {PETSC}:PETSC --policy mine.py:ZEROING", "the machine petsc and"),
+        ("vectors --out x --machine mine.py:NO_PUSH --suite caffe/tour", "suite must be one of "),
+        ("vectors --out x --machine mine.py:LOOKS", "a call of looks must be"),
+        ("verify --model mine.py:NO_PUSH --policy mine.py:ZEROING", "the policy is for the sides "),
+        ("verify --model early --device cpu", "--device must be left out"),
     ],
 )
-def test_what_goes_with_no_machine_is_one_line(
-    arguments: tuple[str, ...], message: str, refused: Callable[..., str]
-) -> None:
-    assert refused(*arguments).startswith(f"syncedmem: {message}")
+def test_what_goes_with_no_machine_is_one_line(arguments: str, message: str, refused: Callable[..., str]) -> None:
+    assert refused(*arguments.split()).startswith(f"syncedmem: {message}")
 
 
 @pytest.mark.parametrize(
@@ -202,19 +181,19 @@ def test_what_goes_with_no_machine_is_one_line(
     [
         ("late", f"unknown machine 'late'; there are {', '.join(EDITIONS)}, and FILE.py:NAME and FILE.json for other"),
         ("mine.py", "mine.py is a Python file: say which machine in it is meant, mine.py:NAME"),
-        ("mine.py:", "mine.py is a Python file: say which machine in it is meant, mine.py:NAME"),
+        ("mine.py:", "mine.py is a Python file"),
         ("mine.py:MISSING", "mine.py has no MISSING"),
         ("mine.py:NUMBER", "mine.py:NUMBER is no Machine but of type int"),
-        ("mine.py:BOTH", "both: go in A: 2 rows are enabled at once: go@A to B, go@A to A"),
-        ("mine.py:LONELY", "lonely: cannot be reached: B (no row leads there)"),
-        ("empty.py:M", "empty.py cannot be run: DeclarationError: m: this machine has no rows"),
-        ("raises.py:M", "raises.py cannot be run: ZeroDivisionError: division by zero"),
+        ("mine.py:BOTH", "both: go in A: "),
+        ("mine.py:LONELY", "lonely: cannot be reached: B "),
+        ("empty.py:M", "empty.py cannot be run: DeclarationError: m: "),
+        ("raises.py:M", "raises.py cannot be run: ZeroDivisionError: "),
         ("leaves.py:M", "leaves.py cannot be run: SystemExit"),
-        ("missing.py:M", "missing.py: No such file or directory"),
+        ("missing.py:M", "missing.py: "),
         ("missing.json", "missing.json: "),
         ("broken.json", "broken.json: this is broken JSON: line 1, column 2"),
-        ("old.json", "old.json: its version is 2.0, and this reads 1.0: export it again"),
-        ("lines.json", r"lines.json: caffe: a\nb@UNINITIALIZED names the call 'a\nb'; there are "),
+        ("old.json", "old.json: its version is 2.0, and this reads 1.0"),
+        ("lines.json", r"lines.json: caffe: a\nb@UNINITIALIZED names the call 'a\nb'; "),
         ("all.json", "all.json: it has several machines: name one, caffe, early, cpu_only"),
         ("all.json:late", "all.json: it has no machine 'late'; it has caffe, early, cpu_only"),
     ],
@@ -226,6 +205,7 @@ def test_what_goes_with_no_machine_is_one_line(
         ["check-trace", "run.jsonl", "--machine"],
         ["vectors", "--out", "vectors", "--machine"],
         ["verify", "--model"],
+        ["explore", "-o", "x.html", "--machine"],
     ],
     ids=lambda command: command[0],
 )

@@ -111,11 +111,7 @@ def test_a_walk_holds_what_a_real_memory_holds(explorer: Explorer) -> None:
     ("name", "calls", "said"),
     [
         ("caffe", "gpu_data cpu_data", "Because the head is HEAD_AT_GPU and has_cpu_pointer is false|Now fresh: cpu"),
-        (
-            "caffe",
-            "gpu_data cpu_data",
-            "copy_to_cpu copies from gpu to cpu|Now true: has_cpu_pointer|syncedmem.cpp:50-55",
-        ),
+        ("caffe", "gpu_data cpu_data", "copies from gpu to cpu|Now true: has_cpu_pointer|syncedmem.cpp:50-55"),
         ("caffe", "async_gpu_push", "Refused: async_gpu_push is not allowed in head UNINITIALIZED|Nothing has changed"),
         ("caffe", "release cpu_data", "Refused: the memory is released"),
         ("petsc", "VecGetArrayWrite VecCUDAGetArray", "the head is CPU and GPUarray is false|Now stale: host|step 2"),

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_fixtures import run
+from machines import PETSC, TCP
 from port_fixtures import command_of
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.cli.output import SIGNS, is_other, write_over
 from syncedmem.model import FileAccessError
+from syncedmem.model.diagrams.drawing import Direction
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.spec.fuzz import Capabilities, Finding, FuzzWanted, HeapStep, Replay, Report
 
@@ -40,6 +41,7 @@ QUICK: dict[str, tuple[str, bytes]] = {
     "diagram -o {}/x.png": ("x.png", PIXELS),
     "diagram -o {}/x.pdf": ("x.pdf", b"%PDF-1.5\n%\xb5\xed\xae\xfb\n4 0 obj\n<< /Producer (cairo) >>\n%%EOF\n"),
     "diagram -o {}/x.puml": ("x.puml", b"@startuml\ntitle Mine\n@enduml\n"),
+    "diagram --format mermaid -o {}/README.md": ("README.md", b"# Mine\n"),
     "diagram -o {}/x.tla": ("x.cfg", b"CONSTANT Mine = 3\n"),
     "explore -o {}/x.html": ("x.html", PAGE),
     "diff caffe early --json {}/x.json": ("x.json", DATA),
@@ -66,10 +68,6 @@ EVERY = QUICK | LONG
 
 def words(command: str, folder: Path) -> list[str]:
     return [it.replace("{}", str(folder)) for it in shlex.split(command)]
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
 
 
 @pytest.fixture(autouse=True)
@@ -252,14 +250,18 @@ def test_a_program_takes_the_name_of_no_other_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, it in FORMATS.items() if it.extension not in ("png", "pdf")])
-def test_a_drawing_is_ours_whatever_is_drawn(name: str, tmp_path: Path) -> None:
+def test_an_empty_file_and_a_drawing_are_ours_whatever_machine_is_drawn(name: str, tmp_path: Path) -> None:
     """But a table or a text that begins with a title is known by that."""
-    file = tmp_path / "x"
-    content = export(name)
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    other: Any = export(name, edition="early")
+    file, titled = tmp_path / "x", name in ("markdown", "text", "latex")
+    ways: list[dict[str, Any]] = [{"edition": it} for it in ("caffe", "early", *(() if titled else (PETSC, TCP)))]
+    if FORMATS[name].direction:
+        ways.append({"direction": Direction.RIGHT})
+    for options in ways:
+        content = str(export(name, **options)).encode()
+        for old in (b"", str(export(name)).encode()):
+            file.write_bytes(old)
 
-    assert not is_other(file, other if isinstance(other, bytes) else other.encode())
+            assert not is_other(file, content), options
 
 
 # --- what is no file

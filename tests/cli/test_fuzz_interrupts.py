@@ -16,7 +16,6 @@ import pytest
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
-from syncedmem.model import FileAccessError
 from syncedmem.spec.fuzz import Replay
 
 pytestmark = pytest.mark.deep
@@ -36,17 +35,23 @@ def processes(mark: str) -> list[str]:
     return found
 
 
+def begun(folder: Path, **environment: str) -> subprocess.Popen[str]:
+    """Begin a run without an end that has found something."""
+    words = [sys.executable, "-m", "syncedmem", "fuzz", BUG, "--steps", "1000000000", "--seconds", "3600"]
+    environment = {**os.environ, **environment, MARK: str(folder)}
+    run = subprocess.Popen([*words, "--out", str(folder / "out")], env=environment, stdout=subprocess.PIPE, text=True)
+    while not (folder / "out" / "A02-no-overlap.json").exists():
+        assert run.poll() is None
+        time.sleep(0.05)
+    return run
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_ends_with_a_report(number: signal.Signals, status: int, tmp_path: Path) -> None:
     """Replays are kept, and there is no temporary folder and no process left."""
     temporary, out, mark = tmp_path / "temporary", tmp_path / "out", f"{MARK}={tmp_path}"
     temporary.mkdir()
-    words = [sys.executable, "-m", "syncedmem", "fuzz", BUG, "--steps", "1000000000", "--seconds", "3600"]
-    environment = {**os.environ, "TMPDIR": str(temporary), MARK: str(tmp_path)}
-    run = subprocess.Popen([*words, "--out", str(out)], env=environment, stdout=subprocess.PIPE, text=True)
-    while not (out / "A02-no-overlap.json").exists():
-        assert run.poll() is None
-        time.sleep(0.05)
+    run = begun(tmp_path, TMPDIR=str(temporary))
     run.send_signal(number)
     said, _ = run.communicate(timeout=120)
 
@@ -61,12 +66,7 @@ def test_an_interrupted_run_ends_with_a_report(number: signal.Signals, status: i
 
 def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     """Nobody can end what it has started, so each process ends with the one that has started it."""
-    mark, out = f"{MARK}={tmp_path}", tmp_path / "out"
-    words = [sys.executable, "-m", "syncedmem", "fuzz", BUG, "--steps", "1000000000", "--seconds", "3600"]
-    run = subprocess.Popen([*words, "--out", str(out)], env={**os.environ, MARK: str(tmp_path)}, stdout=subprocess.PIPE)
-    while not (out / "A02-no-overlap.json").exists():
-        assert run.poll() is None
-        time.sleep(0.05)
+    run, mark = begun(tmp_path), f"{MARK}={tmp_path}"
     assert len(processes(mark)) > 1
     run.kill()
     run.communicate(timeout=120)
@@ -125,23 +125,6 @@ def test_a_thread_may_run_the_command(tmp_path: Path) -> None:
     thread.join()
 
     assert [0] == found
-
-
-@pytest.mark.parametrize(("target", "status"), [(BUG, 1), (POOL, 2)])
-def test_a_full_disk_costs_no_finding(
-    target: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The report is printed, and what could not be written is told; a finding decides the status, if there is one."""
-
-    def full(path: Path, *_: object, **__: object) -> None:
-        raise FileAccessError(str(path), "No space left on device")
-
-    monkeypatch.setattr("syncedmem.cli.output.write", full)
-    result = CliRunner().invoke(app, ["fuzz", target, "--steps", "500", "--out", str(tmp_path), "--first"])
-
-    assert status == result.exit_code
-    assert (target == BUG) == ("with driver_of(" in result.output)
-    assert 1 == result.stderr.count("No space left on device")
 
 
 def test_a_known_finding_a_skipped_requirement_and_a_failure_of_ours_are_shown(

@@ -8,15 +8,15 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-import pytest
+from command_fixtures import run
 from port_fixtures import command_of
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 MAKERS = """
 from syncedmem.spec import ReferenceMemory
@@ -29,7 +29,7 @@ class Careless(ReferenceMemory):
 
 
 def learn(tmp_path: Path, *arguments: str) -> Any:
-    return CliRunner().invoke(app, ["learn", "--out", str(tmp_path / "out"), "--timeout", "60", *arguments])
+    return run("learn", "--out", str(tmp_path / "out"), "--timeout", "60", *arguments)
 
 
 def test_the_declared_machine(tmp_path: Path) -> None:
@@ -54,12 +54,11 @@ def test_a_difference_is_printed_with_a_program_that_runs(tmp_path: Path) -> Non
     assert "✗" in (tmp_path / "out" / "machine.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("target", ["no_such_module:maker", "./libmissing.so", "nothing"])
-def test_a_target_that_is_none_is_one_line(tmp_path: Path, target: str) -> None:
-    done = learn(tmp_path, target)
+def test_a_target_that_is_none_is_one_line(tmp_path: Path) -> None:
+    done = learn(tmp_path, "no_such_module:maker")
 
     assert isinstance(done.exception, SyncedMemoryError), done.output
-    assert target.partition(":")[0] in str(done.exception)
+    assert "no_such_module" in str(done.exception)
     assert not (tmp_path / "out").exists()
 
 

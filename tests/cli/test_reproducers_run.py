@@ -8,10 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from command_fixtures import run
 from programs import program
-from typer.testing import CliRunner
-
-from syncedmem.cli import app
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def printed(*arguments: str) -> str:
     """The output of a command that finds something."""
-    result = CliRunner().invoke(app, [*arguments, "--out", "out"])
+    result = run(*arguments, "--out", "out")
     assert result.exit_code == 1, result.output
     return result.output
 

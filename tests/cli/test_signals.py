@@ -79,24 +79,34 @@ MOMENTS = {
 """Where the signal comes, in which command."""
 
 
-@pytest.mark.deep(quick=3)
-@pytest.mark.parametrize("where", MOMENTS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("program", [["-m", "syncedmem"], [str(Path(sys.executable).with_name("syncedmem"))]])
-def test_an_interrupt_is_one_line_at_any_time(
-    where: str, number: signal.Signals, program: list[str], tmp_path: Path
-) -> None:
+def sent(
+    folder: Path,
+    where: str,
+    number: int = signal.SIGINT,
+    command: str = "--version",
+    *,
+    heard: str = "default_int_handler",
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, and send it a signal at a moment."""
     # What a shell has started in the background ignores Ctrl-C, and these tests do it then too.
-    heard = "import signal\nsignal.signal(2, signal.default_int_handler)\n"
-    (tmp_path / "sitecustomize.py").write_text(f"{heard}{SENDS}", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, *program, *MOMENTS[where].split()],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBER": str(int(number)), "WHERE": where},
-        cwd=tmp_path,
+    first = f"import signal\nsignal.signal(2, signal.{heard})\n"
+    (folder / "sitecustomize.py").write_text(f"{first}{SENDS}", encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, *shlex.split(command if command.startswith("/") else f"-m syncedmem {command}")],
+        env={**os.environ, "PYTHONPATH": str(folder), "NUMBER": str(int(number)), "WHERE": where},
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.deep(quick=3)
+@pytest.mark.parametrize("where", MOMENTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("program", ["", str(Path(sys.executable).with_name("syncedmem"))])
+def test_an_interrupt_is_one_line_at_any_time(where: str, number: signal.Signals, program: str, tmp_path: Path) -> None:
+    done = sent(tmp_path, where, number, f"{program} {MOMENTS[where]}".strip())
 
     assert "sent\n" in done.stdout
     assert (128 + number, f"syncedmem: interrupted by {number.name}\n") == (done.returncode, done.stderr)
@@ -104,18 +114,16 @@ def test_an_interrupt_is_one_line_at_any_time(
 
 def test_an_interrupt_that_comes_too_late_is_ignored(tmp_path: Path) -> None:
     """Python takes itself apart, for a tenth of a second, and no handler is called any more."""
-    (tmp_path / "sitecustomize.py").write_text(
-        f"import signal\nsignal.signal(2, signal.default_int_handler)\n{SENDS}", encoding="utf-8"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "syncedmem", "--version"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBER": "2", "WHERE": "after the end"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = sent(tmp_path, "after the end")
 
     assert (0, "sent", "") == (done.returncode, done.stdout.split()[-1], done.stderr)
+
+
+def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
+    """As in a job of ``nohup``, until the command itself begins."""
+    done = sent(tmp_path, "typer", heard="SIG_IGN")
+
+    assert (0, "") == (done.returncode, done.stderr)
 
 
 def test_a_program_that_imports_it_keeps_its_signals() -> None:
@@ -124,19 +132,3 @@ def test_a_program_that_imports_it_keeps_its_signals() -> None:
         "sys.exit(before != [*map(signal.getsignal, (2, 15))])"
     )
     assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
-
-
-def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
-    """As in a job of ``nohup``, until the command itself begins."""
-    (tmp_path / "sitecustomize.py").write_text(
-        f"import signal\nsignal.signal(2, signal.SIG_IGN)\n{SENDS}", encoding="utf-8"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "syncedmem", "--version"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBER": "2", "WHERE": "typer"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (0, "") == (done.returncode, done.stderr)

@@ -186,21 +186,24 @@ def test_the_columns_of_configurations_say_what_the_caller_decides() -> None:
     assert {"count[all yes,in, time]", "count[!all yes,!in, time]", "again"} < {*header}
 
 
-def test_a_call_that_always_does_the_same_has_no_guard() -> None:
-    rows = Row("go", "A", "B", do="slowly", when="ill"), Row("go", "A", "B", unless="ill"), Row("back", "B", "A")
-    assert ["go / (slowly)"] == [*drawing(Machine("walk", rows)).edges[0].labels]
+ILL = Row("go", "A", "B", do="slowly", when="ill"), Row("go", "A", "B", unless="ill"), Row("back", "B", "A")
+VOTES = Row("count", "V", "C", when="all yes"), Row("count", "C", "V", unless="late"), Row("stop", "C", "V")
+PUT = Row("put", "A", "B", when="data"), Row("put", "A", "C", unless="data"), Row("back", ["B", "C"], "A")
 
 
-def test_a_condition_that_makes_no_difference_is_one_arrow() -> None:
-    rows = Row("count", "V", "C", when="all yes"), Row("count", "C", "V", unless="late"), Row("stop", "C", "V")
-    edges = drawing(Machine("vote", rows), detail=Detail.CONFIGURATIONS).edges
-    assert [("count [all yes]",), ("count [!late]", "stop")] == [edge.labels for edge in edges]
-
-
-def test_where_the_argument_decides_it_is_a_guard() -> None:
-    rows = [Row("put", "A", "B", when="data"), Row("put", "A", "C", unless="data"), Row("back", ["B", "C"], "A")]
-    machine = Machine("box", rows, calls=[Call("put", takes="data"), "back"])
-    assert ["put [data]", "put [!data]"] == [it for edge in drawing(machine).edges[:2] for it in edge.labels]
+@pytest.mark.parametrize(
+    ("rows", "calls", "detail", "labels"),
+    [
+        (ILL, (), Detail.HEADS, ["go / (slowly)", "back"]),  # it always leads to the same
+        (VOTES, (), Detail.CONFIGURATIONS, ["count [all yes]", "count [!late]", "stop"]),  # it makes no difference
+        (PUT, [Call("put", takes="data"), "back"], Detail.HEADS, ["put [data]", "put [!data]", "back", "back"]),
+    ],
+)
+def test_a_condition_is_a_guard_where_it_decides(
+    rows: list[Row], calls: list[Call | str], detail: Detail, labels: list[str]
+) -> None:
+    edges = drawing(Machine("m", rows, calls=calls), detail=detail).edges
+    assert labels == [it for edge in edges for it in edge.labels]
 
 
 def test_a_call_that_stays_and_does_nothing_has_its_guards_alone() -> None:

@@ -13,7 +13,7 @@ from syncedmem.model import EDITIONS, FileFormatError, InvalidExportError, caffe
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.document import machine_document, machine_json
-from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.exports.formats import export
 from syncedmem.model.exports.reading import machine_of_document, read_machine
 
 if TYPE_CHECKING:
@@ -92,14 +92,6 @@ def test_what_is_no_document_is_refused(document: object) -> None:
 
 
 # --- the exports
-
-
-@pytest.mark.parametrize("format_", [name for name in FORMATS if name not in ("png", "pdf")])
-def test_every_format_takes_a_machine(format_: str) -> None:
-    text = export(format_, edition=NO_PUSH)
-    assert isinstance(text, str)
-    shared = ("port-header", "json")
-    assert format_ in shared or "async_gpu_push" not in text.partition("## Configurations and calls, edition caffe")[0]
 
 
 def test_a_trace_of_a_machine_is_drawn() -> None:

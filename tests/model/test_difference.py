@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from command_fixtures import run
 from loops import some
 from machines import DOOR, MSI, MSI_OF_TWO, PETSC, TCP, THIRD, changed, example, machine_with
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.model import DeclarationError, caffe
 from syncedmem.model.caffe import EDITIONS
 from syncedmem.model.declaration import Row
@@ -88,7 +87,7 @@ def test_an_unsound_machine_is_refused() -> None:
 
 def test_the_command_says_it_in_words_and_in_json(tmp_path: Path) -> None:
     petsc, report = f"{EXAMPLES / 'petsc.py'}:PETSC", tmp_path / "diff.json"
-    found = CliRunner().invoke(app, ["diff", "caffe", petsc, "--json", str(report)])
+    found = run("diff", "caffe", petsc, "--json", str(report))
     assert 1 == found.exit_code
     assert "Calls of petsc alone: VecGetArrayWrite, VecCUDAGetArrayWrite" in found.stdout
     assert "4 of 16 cells differ" in found.stdout
@@ -96,5 +95,5 @@ def test_the_command_says_it_in_words_and_in_json(tmp_path: Path) -> None:
     data = json.loads(report.read_text(encoding="utf-8"))
     assert (False, 16, ["cpu_data"]) == (data["same"], data["compared_cells"], data["cells"][0]["sequence"])
 
-    same = CliRunner().invoke(app, ["diff", "caffe", "caffe"])
+    same = run("diff", "caffe", "caffe")
     assert (0, "Calls that both have: 8; all 48 cells are the same.\n") == (same.exit_code, same.stdout)

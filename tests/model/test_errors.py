@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -48,223 +48,53 @@ if TYPE_CHECKING:
 
 TAKEN, ENDED = Line("mutable_cpu_data", "a.py", 3), Line("gpu_data", "a.py", 4)
 
-CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] = [
-    (DeclarationError("caffe: no"), ValueError, "caffe: no", {}),
-    (InvalidSizeError(-3, 9), ValueError, "size must be between 0 and 9 bytes, got -3", {"size": -3}),
+STALE, REFUSED = "call side position taken ended freed", "copy unit count limit last"
+WRITTEN: dict[str, Any] = {"call": "close", "side": "host", "position": 5, "taken": TAKEN, "ended": ENDED}
+WRITTEN["freed"] = False
+COPIED: dict[str, Any] = {"copy": Copy("up", 8, ENDED), "unit": "copies", "count": 3, "limit": 2, "last": None}
+TO_WRITE = Copy("down", 8, TAKEN, to_write=True)
+PACKAGE = {"what": "a message", "package": "protobuf", "extra": "proto"}
+FAILED: dict[str, Any] = {"operation": "copying", "where": "device 0", "cause": OSError("gone")}
+CASES: list[tuple[type[SyncedMemoryError], type[Exception], str, dict[str, Any], str]] = [
+    (InvalidSizeError, ValueError, "size", {"size": -3, "limit": 9}, ""),
+    (InvalidArgumentError, TypeError, "argument value", {"argument": "stream", "value": "s", "expected": "a port"}, ""),
+    (InvalidValueError, ValueError, "value dtype reason", {"value": 2**40, "dtype": "int32", "reason": "large"}, ""),
+    (IllegalCallError, RuntimeError, "call head", {"call": "push", "head": SyncedHead.SYNCED}, "HEAD_AT_CPU"),
+    (BufferMismatchError, ValueError, "call buffer reason", {"call": "set", "buffer": b"xy", "reason": "small"}, ""),
+    (ClosedMemoryError, ValueError, "call size", {"call": "cpu_data", "size": 12}, ""),
+    (ClosedAllocatorError, ValueError, "call where", {"call": "allocate", "where": "cpu:0"}, ""),
+    (MemoryCorruptionError, RuntimeError, "where byte_size", {"where": "cpu:0", "byte_size": 8, "reason": "wrote"}, ""),
+    (NoCapsuleError, BufferError, "argument value", {"argument": "stream", "value": 3, "reason": "stream is 3"}, ""),
+    (StaleWriteError, RuntimeError, STALE, WRITTEN, "mutable_cpu_data() again"),
+    (StaleWriteError, RuntimeError, STALE, WRITTEN | {"side": "device", "ended": None}, "mutable_gpu_data() again"),
+    (StaleWriteError, RuntimeError, STALE, WRITTEN | {"freed": True}, "given it back"),
+    (CopyRefusedError, RuntimeError, REFUSED, COPIED, "up to the device"),
+    (CopyRefusedError, RuntimeError, REFUSED, COPIED | {"copy": Copy("allocation", 7, ENDED)}, "allocate"),
+    (CopyRefusedError, RuntimeError, REFUSED, COPIED | {"copy": TO_WRITE, "last": COPIED["copy"]}, "set_cpu_data()"),
+    (NoScopeError, IndexError, "call", {"call": "pop_counters"}, ""),
+    (NotCopyableError, TypeError, "kind", {"kind": "PoolAllocator", "advice": "share it", "why": "owns work"}, ""),
+    (NoArithmeticError, TypeError, "call dtype", {"call": "axpy", "dtype": "int32", "types": ("float32",)}, "float32"),
+    (MissingPackageError, ImportError, "package extra", PACKAGE, "pip install protobuf"),
+    (InvalidShapeError, ValueError, "shape reason", {"shape": (2, -1), "reason": "no"}, ""),
+    (InvalidIndexError, IndexError, "argument value reason", {"argument": "axis", "value": 5, "reason": "far"}, ""),
+    (ReentrantCallError, RuntimeError, "call", {"call": "close"}, ""),
+    (WrongDeviceError, RuntimeError, "call expected current", {"call": "gpu_data", "expected": 1, "current": 0}, ""),
+    (AllocationError, MemoryError, "where byte_size", {"where": "device 0", "byte_size": 64, "detail": "full"}, ""),
+    (DeviceError, RuntimeError, "operation where", FAILED, ""),
+    (ReleaseError, DeviceError, "operation where", FAILED, ""),
+    (InvalidPointerError, ValueError, "where pointer", {"where": "device 0", "pointer": 7, "reason": "foreign"}, ""),
     (
-        InvalidArgumentError("stream", "s", "a stream or None"),
-        TypeError,
-        "stream must be a stream or None, got 's'",
-        {"argument": "stream", "value": "s"},
-    ),
-    (
-        InvalidValueError(2**40, "int32", "it is not between 0 and 9"),
+        FileFormatError,
         ValueError,
-        "int32 cannot hold 1099511627776: it is not between 0 and 9",
-        {"value": 2**40, "dtype": "int32", "reason": "it is not between 0 and 9"},
+        "source reason position",
+        {"source": "a", "reason": "cut", "position": 12},
+        "byte 12",
     ),
-    (
-        IllegalCallError("async_gpu_push", SyncedHead.SYNCED),
-        RuntimeError,
-        "async_gpu_push is not allowed in head SYNCED; it needs HEAD_AT_CPU",
-        {"call": "async_gpu_push", "head": SyncedHead.SYNCED},
-    ),
-    (
-        BufferMismatchError("set_cpu_data", b"xy", "too small"),
-        ValueError,
-        "set_cpu_data cannot adopt b'xy': too small",
-        {"call": "set_cpu_data", "buffer": b"xy", "reason": "too small"},
-    ),
-    (
-        ClosedMemoryError("cpu_data", 12),
-        ValueError,
-        "cpu_data: this memory of 12 bytes is closed",
-        {"call": "cpu_data", "size": 12},
-    ),
-    (
-        ClosedAllocatorError("allocate", "cpu:0"),
-        ValueError,
-        "allocate: this allocator of memory on cpu:0 is closed",
-        {"call": "allocate", "where": "cpu:0"},
-    ),
-    (
-        MemoryCorruptionError("cpu:0", 8, "somebody wrote into"),
-        RuntimeError,
-        "cpu:0: somebody wrote into a block of 8 bytes",
-        {"where": "cpu:0", "byte_size": 8},
-    ),
-    (
-        NoCapsuleError("stream", 3, "there are no streams on the host, and stream is 3"),
-        BufferError,
-        "there are no streams on the host, and stream is 3",
-        {"argument": "stream", "value": 3},
-    ),
-    (
-        StaleWriteError("cpu_data", "host", 5, TAKEN, ENDED),
-        RuntimeError,
-        (
-            "cpu_data: byte 5 of the host side was written too late: mutable_cpu_data at a.py:3 gave the right to "
-            "write there, and gpu_data at a.py:4 ended it. Call mutable_cpu_data() again before each write instead "
-            "of keeping a view"
-        ),
-        {"call": "cpu_data", "side": "host", "position": 5, "taken": TAKEN, "ended": ENDED, "freed": False},
-    ),
-    (
-        StaleWriteError("trim", "host", 5, TAKEN, ENDED, freed=True),
-        RuntimeError,
-        (
-            "trim: byte 5 of host memory was written after its owner had given it back; mutable_cpu_data at "
-            "a.py:3 returned the last view of it, and gpu_data at a.py:4 gave it back. Use no view after its owner is "
-            "closed or gone, has grown, or has adopted other memory"
-        ),
-        {"call": "trim", "side": "host", "position": 5, "taken": TAKEN, "ended": ENDED, "freed": True},
-    ),
-    (
-        StaleWriteError("close", "device", 0, ENDED, None),
-        RuntimeError,
-        (
-            "close: byte 0 of the device side was written without the right to; the last view of it came from "
-            "gpu_data at a.py:4. Call mutable_gpu_data() again before each write instead of keeping a view"
-        ),
-        {"call": "close", "side": "device", "position": 0, "taken": ENDED, "ended": None, "freed": False},
-    ),
-    (
-        CopyRefusedError(Copy("up", 8, ENDED), "copies", 1, 0),
-        RuntimeError,
-        (
-            "gpu_data at a.py:4 would copy 8 bytes up to the device; the number of copies would be 1, and this block "
-            "allows 0"
-        ),
-        {"copy": Copy("up", 8, ENDED), "unit": "copies", "count": 1, "limit": 0, "last": None},
-    ),
-    (
-        CopyRefusedError(Copy("down", 8, TAKEN, to_write=True), "copies", 3, 2, Copy("up", 8, ENDED)),
-        RuntimeError,
-        (
-            "mutable_cpu_data at a.py:3 would copy 8 bytes down to the host; the number of copies would be 3, and "
-            "this block allows 2. Before, gpu_data at a.py:4 copied 8 bytes up to the device. mutable_cpu_data() "
-            "copies to keep what you do not overwrite; set_cpu_data() copies nothing"
-        ),
-        {
-            "copy": Copy("down", 8, TAKEN, to_write=True),
-            "unit": "copies",
-            "count": 3,
-            "limit": 2,
-            "last": Copy("up", 8, ENDED),
-        },
-    ),
-    (
-        CopyRefusedError(Copy("allocation", 8, ENDED), "allocations", 1, 0),
-        RuntimeError,
-        "gpu_data at a.py:4 would allocate 8 bytes; the number of allocations would be 1, and this block allows 0",
-        {"copy": Copy("allocation", 8, ENDED), "unit": "allocations", "count": 1, "limit": 0, "last": None},
-    ),
-    (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),
-    (
-        NotCopyableError("PoolAllocator", "share it"),
-        TypeError,
-        "a PoolAllocator owns memory and cannot be copied or pickled; share it",
-        {"kind": "PoolAllocator"},
-    ),
-    (
-        NotCopyableError("OpenCLDeviceAllocator", "share it"),
-        TypeError,
-        "an OpenCLDeviceAllocator owns memory and cannot be copied or pickled; share it",
-        {"kind": "OpenCLDeviceAllocator"},
-    ),
-    (
-        NotCopyableError("SimulatedStream", "share it", "owns queued work"),
-        TypeError,
-        "a SimulatedStream owns queued work and cannot be copied or pickled; share it",
-        {"kind": "SimulatedStream"},
-    ),
-    (
-        NoArithmeticError("axpy", "int32", ("float32", "float64")),
-        TypeError,
-        "axpy is not for elements of type int32; it is for float32, float64",
-        {"call": "axpy", "dtype": "int32"},
-    ),
-    (
-        MissingPackageError("a message", "protobuf", "proto"),
-        ImportError,
-        "a message needs the package protobuf: pip install protobuf",
-        {"package": "protobuf", "extra": "proto"},
-    ),
-    (InvalidExportError("no such format"), ValueError, "no such format", {}),
-    (
-        InvalidShapeError((2, -1), "no"),
-        ValueError,
-        "the shape (2, -1) cannot be used: no",
-        {"shape": (2, -1), "reason": "no"},
-    ),
-    (
-        InvalidIndexError("axis", 5, "out of range"),
-        IndexError,
-        "axis 5: out of range",
-        {"argument": "axis", "value": 5, "reason": "out of range"},
-    ),
-    (NoDeviceError("no such device"), RuntimeError, "no such device", {}),
-    (
-        ReentrantCallError("close"),
-        RuntimeError,
-        "close: this memory is in the middle of another call, made by the same thread",
-        {"call": "close"},
-    ),
-    (
-        WrongDeviceError("gpu_data", 1, 0),
-        RuntimeError,
-        "gpu_data: this memory lives on device 1, but device 0 is current",
-        {"call": "gpu_data", "expected": 1, "current": 0},
-    ),
-    (
-        AllocationError("device 0", 64),
-        MemoryError,
-        "cannot allocate 64 bytes on device 0",
-        {"where": "device 0", "byte_size": 64},
-    ),
-    (
-        AllocationError("device 0", 64, "it is full"),
-        MemoryError,
-        "cannot allocate 64 bytes on device 0: it is full",
-        {"where": "device 0", "byte_size": 64},
-    ),
-    (
-        DeviceError("copying", "device 0", OSError("gone")),
-        RuntimeError,
-        "copying failed on device 0: OSError: gone",
-        {"operation": "copying", "where": "device 0"},
-    ),
-    (
-        ReleaseError("freeing", "device 0", OSError("gone")),
-        DeviceError,
-        "freeing failed on device 0: OSError: gone",
-        {"operation": "freeing", "where": "device 0"},
-    ),
-    (
-        InvalidPointerError("device 0", 7, "it is foreign"),
-        ValueError,
-        "device 0 cannot use 7: it is foreign",
-        {"where": "device 0", "pointer": 7},
-    ),
-    (
-        FileFormatError("a.caffemodel", "it is cut short", 12),
-        ValueError,
-        "a.caffemodel, byte 12: it is cut short",
-        {"source": "a.caffemodel", "reason": "it is cut short", "position": 12},
-    ),
-    (
-        FileFormatError("BlobProto", "no"),
-        ValueError,
-        "BlobProto: no",
-        {"source": "BlobProto", "reason": "no", "position": None},
-    ),
-    (
-        FileAccessError("a.npy", "Is a directory", 21),
-        OSError,
-        "a.npy: Is a directory",
-        {"source": "a.npy", "reason": "Is a directory", "position": None},
-    ),
+    (FileFormatError, ValueError, "source reason position", {"source": "a", "reason": "no", "position": None}, ""),
 ]
+"""Each class, the built-in one, the attributes, what an error is made of, and what it has to say besides."""
+PLAIN = {DeclarationError: ValueError, InvalidExportError: ValueError, NoDeviceError: RuntimeError}
+"""Errors whose only argument is their message."""
 
 SHOWING: list[Callable[[object], Exception]] = [
     lambda value: InvalidArgumentError("data", value, "bytes"),
@@ -273,22 +103,42 @@ SHOWING: list[Callable[[object], Exception]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "builtin", "message", "attributes"), CASES)
-def test_an_error_says_what_was_wrong(
-    error: SyncedMemoryError, builtin: type[Exception], message: str, attributes: dict[str, object]
+def words_of(value: object) -> list[str]:
+    """What the message has to show of a value."""
+    if isinstance(value, Copy):
+        return [str(value.line), str(value.byte_size)]
+    if isinstance(value, OSError):
+        return ["OSError", str(value)]
+    return [] if value is None or isinstance(value, bool | tuple) else [getattr(value, "name", str(value))]
+
+
+@pytest.mark.parametrize(("kind", "builtin", "kept", "given", "also"), CASES)
+def test_an_error_is_a_builtin_one_and_has_and_shows_its_values(
+    kind: Any, builtin: type[Exception], kept: str, given: dict[str, Any], also: str
 ) -> None:
-    """It belongs to the family and to a built-in class. It shows its values, which are its only attributes."""
+    error = kind(**given)
+    assert isinstance(error, SyncedMemoryError)
     assert isinstance(error, builtin)
-    assert message == str(error)
-    assert attributes == vars(error)
+    assert {name: given[name] for name in kept.split()} == vars(error)
+    shown = [word for name, value in given.items() if name != "extra" for word in words_of(value)]
+    assert [] == [word for word in (*shown, also) if word not in str(error)]
 
 
 def test_every_error_is_tried_above_and_can_be_imported_from_the_model() -> None:
     """The family is what the module lists, and the model exports all of it."""
     family = {getattr(errors, name) for name in errors.__all__}
-    assert {SyncedMemoryError, *(type(error) for error, *_ in CASES)} == family
+    assert {SyncedMemoryError, FileAccessError, *PLAIN, *(kind for kind, *_ in CASES)} == family
     assert {error.__name__ for error in family} <= set(syncedmem.model.__all__)
-    assert not [error for error in family if not issubclass(error, SyncedMemoryError)]
+    for kind, builtin in PLAIN.items():
+        assert (issubclass(kind, SyncedMemoryError), issubclass(kind, builtin), "no") == (True, True, str(kind("no")))
+
+
+def test_an_error_of_a_file_is_one_of_the_system_and_of_a_format() -> None:
+    error = FileAccessError("a.npy", "Is a directory", 21)
+    assert isinstance(error, OSError)
+    assert isinstance(error, FileFormatError)
+    assert {"source": "a.npy", "reason": "Is a directory", "position": None} == vars(error)
+    assert (21, True) == (error.errno, {"a.npy:", "Is", "directory"} < {*str(error).split()})
 
 
 @pytest.mark.parametrize(

@@ -145,16 +145,6 @@ def test_c_is_the_machine(edition: str, tmp_path: Path) -> None:
     assert ["0 2 0 0 0", *effects(EVERYTHING), *questions(edition).values()] == ask(tmp_path / "main", edition)
 
 
-def test_c_is_cplusplus_too(tmp_path: Path) -> None:
-    (tmp_path / "machine.h").write_text(exported("c"), encoding="utf-8")
-    (tmp_path / "main.cc").write_text('#include "machine.h"\nint main() { return smd_table->dest == SMD_SYNCED &&\n'
-        "smd_find(SMD_CPU_DATA, SMD_SYNCED, 0, 0) && smd_facts_after(smd_table, 0, SMD_MODE_CPU); }\n",
-        encoding="utf-8")  # fmt: skip
-    strict = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
-    done = subprocess.run([program("c++"), *strict, "-c", "main.cc"], cwd=tmp_path, check=False)
-    assert not done.returncode
-
-
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
     """Unused items are the only warnings that are allowed: the program is not a complete port."""
@@ -171,13 +161,6 @@ def test_a_port_can_refuse_the_buffer_of_a_memory_itself() -> None:
     """No row refuses it, and the vectors name it."""
     assert OWN_BUFFER == "own_buffer"
     assert exported("c").count("SMD_REFUSED_OWN_BUFFER = 4") == exported("rust").count("OwnBuffer = 3") == 1
-
-
-def test_rust_is_a_library_without_a_warning(tmp_path: Path) -> None:
-    (tmp_path / "machine.rs").write_text(exported("rust"), encoding="utf-8")
-    command = [program("rustc"), "-D", "warnings", "--crate-type", "lib", "--emit", "metadata", "machine.rs"]
-    done = subprocess.run(command, cwd=tmp_path, check=False)
-    assert not done.returncode
 
 
 # --- the header of ports

@@ -87,17 +87,6 @@ WITHOUT_FLAGS = CAFFE.select(
 """A machine of somebody else, in which nobody owns anything."""
 
 
-@pytest.mark.deep
-def test_a_machine_without_flags_can_be_checked(tmp_path: Path) -> None:
-    """TLA+ got a definition without a body, and SPIN an assertion of nothing."""
-    text = export("tla", edition=WITHOUT_FLAGS)
-    config = tla_config(WITHOUT_FLAGS)
-    success, states, message = by_tla(str(text), config)
-    assert (success, message) == (True, "None")
-    assert (0, states) == by_spin(str(export("promela", edition=WITHOUT_FLAGS)), tmp_path, 4)[:2]
-    assert states > len(CAFFE.heads)
-
-
 @pytest.mark.parametrize("name", ["mermaid", "plantuml"])
 def test_an_end_that_does_nothing_is_said_in_words(name: str) -> None:
     assert "release in every head: the end" in str(export(name, edition=WITHOUT_FLAGS))

@@ -13,13 +13,12 @@ import pytest
 from machines import DOOR, KEYWORDS, ODD
 from markdown import markdown
 from markdown_it import MarkdownIt
-from programs import program, run_node, typeset
+from programs import program, typeset
 
 from syncedmem.model import DeclarationError, Machine, Row
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.exports.code_names import code_names
 from syncedmem.model.exports.formats import export
-from syncedmem.model.exports.xstate import xstate_machine
 from syncedmem.model.states import space
 
 if TYPE_CHECKING:
@@ -73,25 +72,6 @@ def test_pictures_and_pages_are_well_formed_and_show_every_name() -> None:
         str(export("markdown", edition=ODD)) + str(export("markdown", edition=ODD, detail=Detail.CONFIGURATIONS)),
     )
     assert "<script>" not in text
-
-
-@pytest.mark.deep
-def test_xstate_knows_every_state() -> None:
-    """A target that is no state is an error of XState."""
-    answer = run_node("run_xstate.mjs", {"machine": xstate_machine(ODD, detail=Detail.GUARDS), "cases": []})
-    assert HEADS[0] == answer["initial"]
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("format_", ["dot", "plantuml"])
-def test_graphviz_and_plantuml_show_every_name(format_: str) -> None:
-    command = (
-        [program("dot"), "-Tsvg"] if format_ == "dot" else [program("plantuml"), "-tsvg", "-pipe", "-charset", "UTF-8"]
-    )
-    text = str(export(format_, edition=ODD)).encode()
-    done = subprocess.run(command, input=text, capture_output=True, check=True)
-    shown = flat(" ".join(ET.fromstring(done.stdout.decode()).itertext()))  # noqa: S314
-    assert [] == [head for head in HEADS if flat(head) not in shown]
 
 
 @pytest.mark.deep

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
-from syncedmem.model import files as model_files
 from syncedmem.model.files import MOST_TEXT, parsed_json, read_text, write_whole
 from syncedmem.runtime.blobs.array_files import save_npy
 
@@ -47,36 +46,30 @@ def put(content: bytes) -> Callable[[IO[bytes]], object]:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o400])
-def test_a_new_file_is_as_private_as_the_old_one_before_its_first_byte(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "a"
-    path.write_bytes(b"before")
-    path.chmod(mode)
-    seen: list[int] = []
-
-    def write(file: IO[bytes]) -> None:
-        seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
-        file.write(b"after")
-
-    write_whole(path, write)
-
-    assert [mode] == seen
-    assert (b"after", mode) == (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
-
-
-def test_it_is_never_less_private_not_even_when_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_is_as_private_as_the_old_one_before_its_first_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
     """Between the creation of the file and its permissions, nobody else can open it."""
     path = tmp_path / "a"
     path.write_bytes(b"before")
-    path.chmod(0o640)
-    seen: list[int] = []
+    path.chmod(mode)
+    made, seen = set[int](), list[int]()
+
+    def mode_of(descriptor: int) -> int:
+        return stat.S_IMODE(os.fstat(descriptor).st_mode)
+
+    def write(file: IO[bytes]) -> None:
+        seen.append(mode_of(file.fileno()))
+        file.write(b"after")
 
     def fchown(descriptor: int, *_: int) -> None:
-        seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        made.add(mode_of(descriptor))
 
     monkeypatch.setattr(os, "fchown", fchown)
-    write_whole(path, put(b"after"))
+    write_whole(path, write)
 
-    assert {0o600} == {*seen}
+    assert ({0o600}, [mode]) == (made, seen)
+    assert (b"after", mode) == (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
 
 
 def test_the_owner_is_kept_where_the_system_lets_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,18 +179,24 @@ def test_the_file_and_its_folder_are_synced_in_this_order(tmp_path: Path, monkey
     assert [(False, b"before"), (True, b"after")] == seen
 
 
-def test_a_file_that_the_disk_did_not_take_is_not_put_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", ["write", "fsync"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+def test_a_file_that_the_disk_did_not_take_is_not_put_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, number: int
+) -> None:
+    """The error names the path, and what the system said."""
     path = tmp_path / "a"
     path.write_bytes(b"before")
 
-    def full(_: int) -> None:
-        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+    def full(_: object) -> None:
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(FileAccessError, match=r"/a: Disk quota exceeded") as caught:
-        write_whole(path, put(b"after"))
+    if place == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileAccessError, match=os.strerror(number)) as caught:
+        write_whole(path, full if place == "write" else put(b"after"))
 
-    assert errno.EDQUOT == caught.value.errno
+    assert (number, str(path)) == (caught.value.errno, caught.value.source)
     assert (b"before", ["a"]) == (path.read_bytes(), names(tmp_path))
 
 
@@ -214,18 +213,6 @@ def test_a_folder_that_cannot_be_synced_is_no_failure(tmp_path: Path, monkeypatc
     write_whole(tmp_path / "a", put(b"after"))
 
     assert (b"after", before) == ((tmp_path / "a").read_bytes(), open_files())
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_an_error_names_the_path_and_what_the_system_said(tmp_path: Path, number: int) -> None:
-    def write(_: IO[bytes]) -> None:
-        raise OSError(number, os.strerror(number))
-
-    with pytest.raises(FileAccessError, match=os.strerror(number)) as caught:
-        write_whole(tmp_path / "a", write)
-
-    assert (number, str(tmp_path / "a")) == (caught.value.errno, caught.value.source)
-    assert [] == names(tmp_path)
 
 
 def test_an_error_of_ours_comes_out_as_it_is(tmp_path: Path) -> None:
@@ -431,7 +418,3 @@ def test_broken_json_is_one_line(text: str, message: str) -> None:
 
 def test_json_is_what_it_says() -> None:
     assert {"a": [1, 2.5, None, "x"], "b": {}} == parsed_json("the file", '{"a": [1, 2.5, null, "x"], "b": {}}')
-
-
-def test_the_module_needs_only_the_standard_library() -> None:
-    assert "numpy" not in vars(model_files)

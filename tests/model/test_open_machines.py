@@ -179,10 +179,7 @@ R = Row("go", "A", "B", do="run", when="fast")
             lambda: Machine("m", [R], facts=["fast"], actions=[Action("run", sets=("wet",))]),
             "m: an action changes the fact 'wet', which is not listed",
         ),
-        (
-            lambda: Machine("m", [R], sides=["cpu"], heads={"A": (), "B": "gpu"}),
-            "m: B is about the side 'gpu', which is not listed",
-        ),
+        (lambda: Machine("m", [R], sides=["cpu"], heads={"A": (), "B": "gpu"}), "B is about the side 'gpu'"),
         (lambda: Machine("m", [R], cycles=[["go", "back"]]), "m: a cycle calls 'back', for which there is no row"),
         (lambda: Machine("m", [R], calls=["go", "rest"]), "m: the call 'rest' has no rows"),
         (lambda: Setting("gear", ()), "the setting gear has no values"),
@@ -192,10 +189,7 @@ R = Row("go", "A", "B", do="run", when="fast")
             lambda: Machine("m", [R], actions=[Action("run", by_setting=(("fast", "gear", "5"),))]),
             "m: run looks at the setting gear=5: there is none",
         ),
-        (
-            lambda: Machine("m", [Row("go", "SYNCD")], heads=["SYNCED"]),
-            r"names the head 'SYNCD'; did you mean SYNCED\?",
-        ),
+        (lambda: Machine("m", [Row("go", "SYNCD")], heads=["SYNCED"]), r"'SYNCD'; did you mean SYNCED\?"),
         (
             lambda: Machine("m", [Row("go", "x")], heads=["lent out", "lost, then found", "here"]),
             "there are here, 'lent out', 'lost, then found'",

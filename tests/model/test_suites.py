@@ -7,10 +7,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
+from machines import MACHINES
 
 from syncedmem.model import (
     EDITIONS,
     Input,
+    Machine,
     Move,
     Space,
     State,
@@ -159,21 +161,22 @@ def test_no_word_of_the_complete_suite_begins_another(edition: str) -> None:
     assert not [pair for pair in pairwise(sequences) if pair[0] == pair[1][: len(pair[0])]]
 
 
-@pytest.mark.parametrize(("edition", "transitions"), [("caffe", 558), ("early", 140), ("cpu_only", 48)])
-def test_the_tour_takes_every_transition(edition: str, transitions: int) -> None:
-    """Each sequence starts from a new memory and has inputs of the edition only. None can be left out."""
-    taken = [set(walked(edition, sequence)) for sequence in tour(EDITIONS[edition])]
-    assert transitions == len(set[object]().union(*taken))
+@pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
+def test_the_tour_takes_every_transition(machine: Machine) -> None:
+    """Each sequence starts from a new memory and has inputs of the machine only. None can be left out."""
+    taken = [set(walked(machine, sequence)) for sequence in tour(machine)]
+    every = {(state, entry) for state, row in space(machine).steps.items() for entry in row}
+    assert every == set[object]().union(*taken)
     for k in range(len(taken)):
-        assert transitions > len(set[object]().union(*taken[:k], *taken[k + 1 :]))
+        assert every > set[object]().union(*taken[:k], *taken[k + 1 :])
 
 
-def walked(edition: str, sequence: InputSequence) -> list[tuple[object, Input]]:
+def walked(machine: Machine, sequence: InputSequence) -> list[tuple[object, Input]]:
     """Return the transitions of the whole space that a sequence takes."""
-    found, state = list[tuple[object, Input]](), space(EDITIONS[edition]).start
+    found, state = list[tuple[object, Input]](), space(machine).start
     for entry in sequence:
         found.append((state, entry))
-        state = space(EDITIONS[edition]).steps[state][entry].after
+        state = space(machine).steps[state][entry].after
     return found
 
 
@@ -228,9 +231,10 @@ def test_a_separating_sequence_is_as_short_as_can_be() -> None:
     assert (b, b) == minimise(rows_of(Space(caffe.CAFFE, state["x"], tuple(moves)))).separating[0, 3]
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_the_suites_of_an_edition_are_those_of_its_space(edition: str) -> None:
+@pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
+def test_the_suites_of_a_machine_are_those_of_its_space(machine: Machine) -> None:
     """The stored suites equal newly computed ones, whose sequences to classes are sequences to states."""
-    assert minimise(rows_of(space(EDITIONS[edition]))) == minimal_machine(EDITIONS[edition])
-    assert complete_suite(minimise(rows_of(space(EDITIONS[edition])))) == hsi_suite(EDITIONS[edition])
-    assert set(minimal_machine(EDITIONS[edition]).access) <= set(access_sequences(EDITIONS[edition]).values())
+    assert minimise(rows_of(space(machine))) == minimal_machine(machine)
+    assert complete_suite(minimise(rows_of(space(machine)))) == hsi_suite(machine)
+    assert set(minimal_machine(machine).access) <= set(access_sequences(machine).values())
+    assert len(access_sequences(machine)) == len(space(machine).steps)

@@ -33,16 +33,13 @@ def test_every_key_is_asked_for_somewhere() -> None:
     assert not FORMATS.keys() & {*GONE_FORMATS}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_that_is_gone(name: str) -> None:
-    with pytest.raises(AttributeError, match=re.escape(gone(name))):
-        getattr(syncedmem, name)
-
-
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_a_library_that_is_gone(name: str) -> None:
-    with pytest.raises(AttributeError, match=re.escape(gone(f"interop.{name}"))):
-        getattr(interop, name)
+@pytest.mark.parametrize(
+    ("place", "name", "key"),
+    [*((syncedmem, name, name) for name in NAMES), *((interop, name, f"interop.{name}") for name in LIBRARIES)],
+)
+def test_a_name_that_is_gone(place: object, name: str, key: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(gone(key))):
+        getattr(place, name)
 
 
 @pytest.mark.parametrize("name", GONE_FORMATS)

@@ -123,13 +123,6 @@ print(len(dir(syncedmem)) > 50, len(export("json")) > 1000)
 KIT = "syncedmem.spec needs the package hypothesis: pip install hypothesis"
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("program", ["import syncedmem.spec", "from syncedmem import check_conformance"])
-def test_the_kit_says_what_it_needs(program: str) -> None:
-    done = without("top == 'hypothesis'", program)
-    assert (1, True) == (done.returncode, done.stderr.endswith(f"MissingPackageError: {KIT}\n"))
-
-
 COMMAND_LINE = "the command line needs the package {}: pip install hypothesis rich typer"
 
 

@@ -10,7 +10,7 @@ import pytest
 from mutants.blob import BLOB_BUGS
 from mutants.blob.handmade import HandmadeBlob
 from mutants.blob.shapes import ShapeAllocatedAtOnce
-from subjects import blob_device_subject, device_subject, host_subject
+from subjects import device_subject, host_subject
 
 from syncedmem.runtime import Blob
 from syncedmem.spec import (
@@ -23,11 +23,14 @@ from syncedmem.spec import (
 )
 from syncedmem.spec.blob.claims import offers_messages
 from syncedmem.spec.blob.elements import alike, encoded, near
-from syncedmem.spec.blob.steps import BlobStep, case_of, new, refused
-from syncedmem.spec.blob.trial import BlobTrial, blob_bench, run_case, shortened
+from syncedmem.spec.blob.steps import new, refused
+from syncedmem.spec.blob.trial import BlobTrial, blob_bench, run_case
+from syncedmem.spec.engine.report import Tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from syncedmem.spec.requirements import Level
 
 
 def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
@@ -61,7 +64,9 @@ def test_our_blob_and_the_reference_pass(make: Any, subject: Callable[[Any], Sub
 @pytest.mark.parametrize("steps", [1, 100])
 def test_steps_of_blobs_are_steps(steps: int) -> None:
     """As many generated calls as are wanted are made, or more, and another seed makes others."""
-    taken = [check_blobs(blob_device_subject(), steps=steps, seed=seed, suites=["walks"]).generated for seed in (0, 1)]
+    taken = [
+        check_blobs(device_subject(HandmadeBlob), steps=steps, seed=seed, suites=["walks"]).generated for seed in (0, 1)
+    ]
     first, other = (it.moves if it else Counter[str]() for it in taken)
 
     assert min(first.total(), other.total()) >= steps
@@ -83,7 +88,9 @@ def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
 
 def test_what_a_subject_is_not_judged_by_is_no_violation() -> None:
     """Only the profile `safe` has B62; the call is accepted, and its steps go on."""
-    judged, lenient = (blob_bench(replace(blob_device_subject(), profile=profile)) for profile in ("safe", "caffe"))
+    judged, lenient = (
+        blob_bench(replace(device_subject(HandmadeBlob), profile=profile)) for profile in ("safe", "caffe")
+    )
     wrong = refused("B62-negative-index", "offset", 0)
     trial = BlobTrial(lenient)
     for step in (new(0, (2, 3)), wrong):
@@ -162,13 +169,40 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
     def tell(name: str, cases: int) -> None:
         told.append((name, cases))
 
-    verdict = check_blobs(blob_device_subject(), steps=0, suites=["rules", "walks"], progress=tell)
+    verdict = check_blobs(device_subject(HandmadeBlob), steps=0, suites=["rules", "walks"], progress=tell)
 
     rules, walks = verdict.suites
 
     assert 0 == walks.cases
     assert [*(("rules", number) for number in range(rules.cases + 1)), ("walks", 0)] == told
     assert told
+
+
+# --- levels, and an excepted requirement
+
+
+def at(level: Level, make: Any = HandmadeBlob) -> Subject:
+    return replace(device_subject(make), level=level)
+
+
+def test_failures_are_tried_from_their_level_on() -> None:
+    assert "failures" not in blob_suite_names(at("L2"))
+    assert "failures" in blob_suite_names(at("L3"))
+
+
+def test_the_tables_are_judged_by_heads_alone() -> None:
+    assert not check_blobs(at("L1"), suites=["tables"]).violations
+    wrong = check_blobs(at("L0", BLOB_BUGS["UpdateByMode"].make), suites=["tables"], shorten=False)
+    assert [it.requirement for it in wrong.violations] == ["B29-update-side"]
+
+
+def test_extents_that_are_excepted_hide_nothing() -> None:
+    eager = at("L4", ShapeAllocatedAtOnce)
+    tolerance = Tolerance(["B67-shape-lazy"])
+    assert not check_blobs(eager, suites=["tables"], tolerance=tolerance).violations
+    assert tolerance.met == {"B67-shape-lazy"}
+    found = check_blobs(eager, suites=["tables"], shorten=False).violations
+    assert [it.requirement for it in found] == ["B67-shape-lazy"]
 
 
 # --- what a violation says
@@ -186,19 +220,6 @@ def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
         "blob.share_data(blob2)",
     ]
     assert "(required: Sharing makes both blobs use one memory object" in found.sentence
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
-def test_a_reproducer_runs_as_it_stands(name: str) -> None:
-    """It needs only a subject, not the kit."""
-    bug = BLOB_BUGS[name]
-    found = caught(bug.make)
-    names: dict[str, Any] = {"subject": device_subject(bug.make)}
-    exec(found.reproducer, names)  # noqa: S102 -- a reproducer is there to be run
-
-    assert "host" in names
-    assert {True} == {isinstance(it, bug.make) for name, it in names.items() if name.startswith("blob")}
 
 
 def test_what_a_blob_raises_while_it_is_looked_at_is_its_own_fault() -> None:
@@ -249,33 +270,12 @@ def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
 
 
 def test_cells_that_were_not_taken_are_missed() -> None:
-    verdict = check_blobs(blob_device_subject(), suites=["types"])
+    verdict = check_blobs(device_subject(HandmadeBlob), suites=["types"])
 
     assert verdict.coverage.missing
     assert not verdict.passed
     with pytest.raises(Violation, match="cells were not taken"):
         verdict.require()
-
-
-class Counts(HandmadeBlob):
-    """Counts three elements as four."""
-
-    @property
-    def count(self) -> int:
-        return 4 if self.axes == (3,) else super().count
-
-
-def shortest(*steps: Any) -> list[str]:
-    """Return the shortened program of a failing case of three blobs."""
-    case, bench = case_of(((2,), (3,), (4,)), steps), blob_bench(device_subject(Counts))
-    with pytest.raises(Violation) as caught:
-        run_case(bench, case)
-    found = shortened(bench, case, caught.value)
-    return [line for line in found.statements if "import" not in line and "recorded" not in line]
-
-
-def test_blobs_that_take_no_part_are_left_out() -> None:
-    assert ["blob2 = subject.make((3,), dtype='float32', host=host, device=device)"] == shortest(BlobStep(0, "update"))
 
 
 # --- elements

@@ -16,7 +16,7 @@ from syncedmem.spec.evidence import (
     CAFFE_BLOBS_VIOLATE,
     CAFFE_VIOLATES,
 )
-from syncedmem.spec.evidence.comparison import compare_matrix, compare_model, compare_tutorial, evidence
+from syncedmem.spec.evidence.comparison import compare_matrix, compare_model, evidence
 from syncedmem.spec.requirements import requirements_of
 
 ROOT = Path(__file__).parents[2]
@@ -97,17 +97,17 @@ def test_a_wrong_row_of_the_build_without_a_device_is_found() -> None:
     assert [problem] == compare_model(without_device=wrong)
 
 
-def test_a_step_of_the_tutorial_is_found() -> None:
-    """If the copy before a write of the device is missing, the one step that needs it is reported."""
-    wrong = changed(caffe.CAFFE, "mutable_gpu_data", C, do=unless_tested)
-    problem = "tutorial mutable_gpu_data: observed 'h2d' -> HEAD_AT_GPU, declared '' -> HEAD_AT_GPU"
-    assert [problem] == [line for line in compare_model(wrong) if line.startswith("tutorial")]
-
-
-def test_a_wrong_head_in_the_tutorial_is_found() -> None:
-    """The first difference names both heads; differences in later steps may follow it."""
-    wrong = changed(caffe.CAFFE, "mutable_gpu_data", S, dest=S)
-    assert "tutorial mutable_gpu_data: observed '' -> HEAD_AT_GPU, declared '' -> SYNCED" == compare_tutorial(wrong)[0]
+@pytest.mark.parametrize(
+    ("call", "wrong", "problem"),
+    [
+        (C, {"do": unless_tested}, "observed 'h2d' -> HEAD_AT_GPU, declared '' -> HEAD_AT_GPU"),
+        (S, {"dest": S}, "observed '' -> HEAD_AT_GPU, declared '' -> SYNCED"),
+    ],
+)
+def test_a_wrong_step_of_the_tutorial_is_found(call: str, wrong: dict[str, Any], problem: str) -> None:
+    """By the first difference; others in later steps may follow it."""
+    found = compare_model(changed(caffe.CAFFE, "mutable_gpu_data", call, **wrong))
+    assert f"tutorial mutable_gpu_data: {problem}" == next(it for it in found if it.startswith("tutorial"))
 
 
 @pytest.mark.parametrize(

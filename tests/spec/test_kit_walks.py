@@ -15,7 +15,7 @@ from hypothesis import settings
 from machines import MSI, POLICIES
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
-from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, reference_subject
+from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import caffe
@@ -42,7 +42,7 @@ def watched(steps: int, seed: int, see: Callable[[Trial], object]) -> Generated:
         def add(self, *trials: Any) -> None:
             see(trials[0])
 
-    suite, subject = Watching("walks", Coverage(caffe.CAFFE)), reference_subject()
+    suite, subject = Watching("walks", Coverage(caffe.CAFFE)), device_subject(ReferenceMemory)
     assert search(bench_of(subject), suite, steps, seed) is None
     assert suite.generated is not None
     return suite.generated
@@ -70,7 +70,7 @@ def found_in(subject: Subject, case: Case) -> Violation:
 @pytest.mark.parametrize("steps", [1, 60, 931])
 def test_steps_are_steps(steps: int, profile: Profile) -> None:
     """As many generated moves are taken as are wanted, or more, in walks that all differ."""
-    subject = replace(reference_subject(), profile=profile)
+    subject = replace(device_subject(ReferenceMemory), profile=profile)
     generated = check_conformance(subject, suites=["walks"], steps=steps, seed=3).generated
 
     assert generated is not None
@@ -202,7 +202,7 @@ def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
 
 def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
     """Caffe says nothing about a destroyed object."""
-    subject = replace(reference_subject(), profile="caffe")
+    subject = replace(device_subject(ReferenceMemory), profile="caffe")
     trial = run_case(bench_of(subject), case_of((4,), ((0, RELEASE), (0, READ))))
 
     assert [RELEASE] == [entry for _, entry in trial.visited]

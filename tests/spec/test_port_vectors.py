@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 import random
 import re
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from command_fixtures import run
 from loops import some
+from machines import DOOR, EXAMPLES, PETSC, POLICIES
 from mutants.memory import MEMORY_BUGS
-from mutants.memory.handmade import HandmadeMemory
 from subjects import device_subject, devices, host_subject
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.model import EDITIONS, caffe, hsi_suite, space
 from syncedmem.model.suites import counter_sequences, cycles, pair_tour
-from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
-from syncedmem.spec import ReferenceMemory, Subject
+from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.spec import ReferenceMemory, Subject, UnfitPolicyError
 from syncedmem.spec.engine.contents import pattern
+from syncedmem.spec.memory.policy import CAFFE
 from syncedmem.spec.record.steps import content
 from syncedmem.spec.vectors import (
     REFUSALS,
@@ -32,18 +33,20 @@ from syncedmem.spec.vectors import (
     replay,
     vectors,
 )
+from syncedmem.spec.vectors.keys import schema
 from syncedmem.spec.vectors.suites import VectorProgram
+from syncedmem.spec.vectors.traces import checked_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from syncedmem.spec import Maker
+    from syncedmem.model import Action, Machine
+    from syncedmem.spec import Maker, Policy
 
 ROOT = Path(__file__).parents[2]
+SCHEMA: Any = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
+VALIDATOR: Any = jsonschema.Draft202012Validator(SCHEMA)
 EACH = [pytest.param(edition, suite, id=f"{edition}/{suite}") for edition in EDITIONS for suite in SUITES]
-QUICK = [it for it in EACH if "hsi-extra" not in it.values]
-SHARES_STATE = ("ZeroesItsNeighbour", "SharesAScratchThatIsTooShort")
-"""Bugs that share state between memories, so that a result depends on the memories made before."""
 
 
 def written(edition: str, suite: str) -> tuple[dict[str, Any], ...]:
@@ -95,39 +98,28 @@ def test_the_suites_have_the_size_that_is_known() -> None:
 
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 def test_every_line_is_valid_and_has_a_name_of_its_own(edition: str, suite: str) -> None:
-    schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
-    validator: Any = jsonschema.Draft202012Validator(schema)
     found = written(edition, suite)
     few = found if len(found) < 200 else random.Random(0).sample(found, 200)  # noqa: S311 -- a sample
 
-    assert [] == [error.message for it in few for error in validator.iter_errors(it)]
+    assert [] == [error.message for it in few for error in VALIDATOR.iter_errors(it)]
     assert len({it["id"] for it in found}) == len(found)
     assert {model_digest(edition)} == {it["model"] for it in found}
     assert {"release"} == {it["steps"][-1]["call"] for it in found}
 
 
-def test_what_is_no_vector_is_not_valid() -> None:
-    schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
-    validator: Any = jsonschema.Draft202012Validator(schema)
-    wrong = find("tour", call="cpu_data")
-    wrong["steps"][0]["head"] = "HEAD_AT_TPU"
-
-    assert [it.json_path for it in validator.iter_errors(wrong)] == ["$.steps[0].head"]
-
-
 def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
     """The schema has exactly the refusals of the list, each with its description."""
-    schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
-    said = schema["properties"]["steps"]["items"]["properties"]["refusal"]["oneOf"]
+    said = SCHEMA["properties"]["steps"]["items"]["properties"]["refusal"]["oneOf"]
     used = {step.get("refusal") for edition in EDITIONS for it in written(edition, "cells") for step in it["steps"]}
     used |= {step.get("refusal") for it in written("caffe", "aliases") for step in it["steps"]}
     wrong = find("cells", refusal="null_data")
-    wrong["steps"][-2]["refusal"] = "because"
+    wrong["steps"][-2]["refusal"], headless = "because", find("tour", call="cpu_data")
+    headless["steps"][0]["head"] = "HEAD_AT_TPU"
 
     assert REFUSALS == {it["const"]: it["description"] for it in said}
     assert used == set(REFUSALS)
-    validator: Any = jsonschema.Draft202012Validator(schema)
-    assert [f"$.steps[{len(wrong['steps']) - 2}].refusal"] == [it.json_path for it in validator.iter_errors(wrong)]
+    assert [f"$.steps[{len(wrong['steps']) - 2}].refusal"] == [it.json_path for it in VALIDATOR.iter_errors(wrong)]
+    assert ["$.steps[0].head"] == [it.json_path for it in VALIDATOR.iter_errors(headless)]
 
 
 def test_the_name_depends_on_what_is_done_alone() -> None:
@@ -257,38 +249,69 @@ def test_it_is_said_what_a_wrong_memory_does(bug: str, suite: str, requirement: 
     assert any(said in it.message for it in found)
 
 
-def test_the_kind_of_host_memory_is_compared_with_the_flag() -> None:
-    class AlwaysPageable(HandmadeMemory):
-        def malloc_cpu(self) -> tuple[Any, bool]:
-            return self.host.allocate(self.size), True
+# --- any machine
 
-        def allocator(self, pinned: bool) -> Any:
-            del pinned
-            return self.host
 
-    found = [replay(subject("caffe", AlwaysPageable), it) for it in written("caffe", "modes")]
-    assert "R24-pinned-by-mode" in {it.requirement for it in found if it}
+class ForgetsToCopy(ReferenceMemory):
+    """A memory that copies nothing."""
+
+    def copy(self, action: Action, blocks: dict[str, Any], stream: Any) -> None:
+        """Leave the bytes as they are."""
+
+
+def subject_of_machine(machine: Machine, policy: Policy | None, make: Any = ReferenceMemory) -> Subject:
+    """Return memories that perform a table, on allocators of their own for each side."""
+    host, device = CPUDeviceAllocator(), SimulatedDeviceAllocator()
+    on_device = {side: device for side in machine.sides if "device" in side}
+    return Subject(
+        "mine", partial(make, machine=machine), host, device, edition=machine, policy=policy, places=on_device
+    )
+
+
+JUDGED = [(it, None) for it in (DOOR, *EXAMPLES)] + [*POLICIES.items()]
+"""Machines by their tables, and with policies."""
+
+
+@pytest.mark.parametrize(("machine", "policy"), JUDGED, ids=lambda it: getattr(it, "name", "policy" if it else "table"))
+def test_any_machine_has_vectors_in_its_own_words(machine: Machine, policy: Policy | None) -> None:
+    """They are valid, runs of the machine, and passed by a memory that performs its table, and by no other."""
+    validator: Any = jsonschema.Draft202012Validator(schema(machine))
+    suites = [[it.as_json() for it in vectors(name, machine, policy)] for name in SUITES if name != "hsi-extra"]
+    some = [it for suite in suites for it in suite[:40]]
+    copies = any(action.does == "copy" for action in machine.actions.values())
+    right, wrong = (subject_of_machine(machine, policy, make) for make in (ReferenceMemory, ForgetsToCopy))
+
+    assert some
+    assert {machine.name} == {it["edition"] for it in some}
+    assert [] == [error.message for it in some for error in validator.iter_errors(it)]
+    assert len(some) == checked_lines([*enumerate(some, 1)], machine)
+    assert [] == [str(difference) for it in some if (difference := replay(right, it))]
+    assert copies == any(replay(wrong, it) for it in some)
+
+
+def test_a_policy_that_does_not_fit_makes_no_vectors() -> None:
+    with pytest.raises(UnfitPolicyError, match="the policy is for the sides cpu, gpu, and petsc has host, device"):
+        next(vectors("tour", PETSC, CAFFE))
+    zeroing = replace(POLICIES[PETSC], first_touch="zero")
+    with pytest.raises(UnfitPolicyError, match="the machine petsc and its policy differ: VecGetArray"):
+        next(vectors("tour", PETSC, zeroing))
 
 
 # --- the command line
-
-
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["vectors", *arguments])
 
 
 @pytest.mark.deep
 def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
     """A file that is changed or missing is named."""
     few = ("--suite", "cpu_only/tour, counters")
-    assert "5 files" in run("--out", str(tmp_path), *few).output
+    assert "5 files" in run("vectors", "--out", str(tmp_path), *few).output
     files = {str(it.relative_to(tmp_path)) for it in tmp_path.rglob("*.json*")}
     counters = {f"{edition}/counters.jsonl" for edition in EDITIONS}
     assert {"vector.schema.json", "cpu_only/tour.jsonl", *counters} == files
-    assert 0 == run("--out", str(tmp_path), *few, "--check").exit_code
+    assert 0 == run("vectors", "--out", str(tmp_path), *few, "--check").exit_code
     (tmp_path / "early" / "counters.jsonl").write_bytes(b"\xff")  # not even text
     (tmp_path / "vector.schema.json").unlink()
-    result = run("--out", str(tmp_path), *few, "--check")
+    result = run("vectors", "--out", str(tmp_path), *few, "--check")
     assert 1 == result.exit_code
     named = [re.split(" is not up to date| does not exist", line)[0] for line in result.output.splitlines()]
     assert [tmp_path / "early" / "counters.jsonl", tmp_path / "vector.schema.json"] == sorted(map(Path, named))
@@ -297,7 +320,13 @@ def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_the_committed_vectors_are_up_to_date() -> None:
     committed = sorted(str(it.relative_to(ROOT / "vectors"))[:-6] for it in (ROOT / "vectors").rglob("*.jsonl"))
-    result = run("--out", str(ROOT / "vectors"), *(word for name in committed for word in ("--suite", name)), "--check")
+    result = run(
+        "vectors",
+        "--out",
+        str(ROOT / "vectors"),
+        *(word for name in committed for word in ("--suite", name)),
+        "--check",
+    )
 
     assert committed
     assert (0, "") == (result.exit_code, result.output)

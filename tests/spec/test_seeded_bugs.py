@@ -10,6 +10,7 @@ from zlib import crc32
 
 import pytest
 from mutants.blob import BLOB_BUGS
+from mutants.blob.handmade import HandmadeBlob
 from mutants.memory import MEMORY_BUGS
 from mutants.selftest import (
     BLOBS_QUICKEST_FIRST,
@@ -18,7 +19,7 @@ from mutants.selftest import (
     run_bug,
     wrong_subject,
 )
-from subjects import blob_device_subject, device_subject, host_subject, subject_for
+from subjects import device_subject, host_subject, subject_for
 
 from syncedmem.model import NoDeviceError
 from syncedmem.model.defaults import DEFAULT_STEPS
@@ -144,4 +145,4 @@ def test_every_bug_says_what_is_wrong_and_where_it_comes_from() -> None:
 
 def test_every_suite_is_tried_on_a_bug() -> None:
     assert set(suite_names(device_subject())) == set(QUICKEST_FIRST)
-    assert set(blob_suite_names(blob_device_subject())) == set(BLOBS_QUICKEST_FIRST)
+    assert set(blob_suite_names(device_subject(HandmadeBlob))) == set(BLOBS_QUICKEST_FIRST)

@@ -109,8 +109,14 @@ def _rmm_pool(mr: Any, upstream: Any) -> Any:
     return mr.PoolMemoryResource(upstream, initial_pool_size=1 << 24, maximum_pool_size=1 << 28)
 
 
-def _rmm_fixed(mr: Any, upstream: Any) -> Any:
-    return mr.FixedSizeMemoryResource(upstream, block_size=1 << 16, blocks_to_preallocate=64)
+_RMM_POOLS: dict[str, Callable[[Any, Any], object]] = {
+    "pool": _rmm_pool,
+    "binning": lambda mr, up: mr.BinningMemoryResource(_rmm_pool(mr, up), 8, 16),
+    "fixed-size": lambda mr, up: mr.FixedSizeMemoryResource(up, block_size=1 << 16, blocks_to_preallocate=64),
+    "limiting": lambda mr, up: mr.LimitingResourceAdaptor(_rmm_pool(mr, up), 1 << 24),
+    "statistics": lambda mr, up: mr.StatisticsResourceAdaptor(_rmm_pool(mr, up)),
+    "tracking": lambda mr, up: mr.TrackingResourceAdaptor(_rmm_pool(mr, up)),
+}
 
 
 # --- PyOpenCL and cuda.core
@@ -156,35 +162,9 @@ BACKENDS = (
     Backend("tcmalloc", _library("tcmalloc_minimal", "tc_*"), {"alignment": "8"}, threads=2, known=_WRONG_CLASS),
     Backend("UMF disjoint pool", _umf, {"fork_safe": "no"}, threads=2),
     Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
-    Backend("RMM pool", _rmm(_rmm_pool), _RMM, known=_ROUNDED),
-    Backend(
-        "RMM binning", _rmm(lambda mr, up: mr.BinningMemoryResource(_rmm_pool(mr, up), 8, 16)), _RMM, known=_ROUNDED
-    ),
-    Backend("RMM fixed-size", _rmm(_rmm_fixed), _RMM, known=_ROUNDED),
-    Backend(
-        "RMM limiting",
-        _rmm(lambda mr, up: mr.LimitingResourceAdaptor(_rmm_pool(mr, up), 1 << 24)),
-        _RMM,
-        known=_ROUNDED,
-    ),
-    Backend(
-        "RMM statistics", _rmm(lambda mr, up: mr.StatisticsResourceAdaptor(_rmm_pool(mr, up))), _RMM, known=_ROUNDED
-    ),
-    Backend("RMM tracking", _rmm(lambda mr, up: mr.TrackingResourceAdaptor(_rmm_pool(mr, up))), _RMM, known=_ROUNDED),
+    *(Backend(f"RMM {name}", _rmm(make), _RMM, known=_ROUNDED) for name, make in _RMM_POOLS.items()),
     Backend("PyOpenCL MemoryPool", _opencl_pool, _POOL_OF_PYOPENCL, steps=1_000),
     Backend("cuda.core resource over ours", _cuda_core),
-    Backend(
-        "pool of the kit",
-        lambda: "mutants.allocator:Pool",
-        {**_OURS, "alignment": "64", "wrong_size": "detect", "stream_ordered": "yes", "thread_safe": "yes"},
-        threads=4,
-    ),
-    Backend(
-        "caching pool of the kit",
-        lambda: "mutants.allocator:CachingPool",
-        {**_OURS, "thread_safe": "yes"},
-        threads=4,
-    ),
     Backend("CPUDeviceAllocator", lambda: "syncedmem:CPUDeviceAllocator", {**_OURS, "alignment": "64"}),
     Backend("SimulatedDeviceAllocator", lambda: "syncedmem:SimulatedDeviceAllocator", _OURS),
     Backend("OpenCLDeviceAllocator", _opencl, _OURS, steps=1_000),

@@ -29,10 +29,6 @@ void *lean_reallocarray(void *pointer, size_t count, size_t size) { return reall
 int lean_posix_memalign(void **pointer, size_t alignment, size_t size) { return posix_memalign(pointer, alignment, size); }
 void lean_free_sized(void *pointer, size_t size) { (void)size; free(pointer); }
 
-/* An aligned_alloc that knows only two alignments. */
-PLAIN(crooked)
-void *crooked_aligned_alloc(size_t alignment, size_t size) { return aligned_alloc(alignment > 64 ? 64 : alignment, size); }
-
 /* A posix_memalign that reports success and writes no pointer when it fails. */
 PLAIN(mute)
 int mute_posix_memalign(void **pointer, size_t alignment, size_t size) {
@@ -46,10 +42,6 @@ PLAIN(tight)
 int tight_posix_memalign(void **pointer, size_t alignment, size_t size) {
     return size > 2048 ? ENOMEM : posix_memalign(pointer, alignment, size);
 }
-
-/* A malloc_usable_size that counts the header of the block. */
-PLAIN(boastful)
-size_t boastful_malloc_usable_size(void *pointer) { return malloc_usable_size(pointer) + 16; }
 
 /* A malloc_usable_size that forgets the last word. */
 PLAIN(modest)

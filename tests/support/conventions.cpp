@@ -46,13 +46,6 @@ protected:
 };
 SYNCEDMEM_RESOURCE(own, new Own())
 
-// Does not pass the alignment on.
-class Crooked : public Good {
-    void *do_allocate(std::size_t size, std::size_t) override { return std::malloc(size); }
-    void do_deallocate(void *block, std::size_t, std::size_t) override { std::free(block); }
-};
-SYNCEDMEM_RESOURCE(crooked, new Crooked())
-
 // Compares only the types, but frees only its own blocks.
 class TypesAlone : public Own {
     bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mutants.blob.handmade import HandmadeBlob
-
 from syncedmem.model import Input, NoDeviceError, caffe
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory, named_device
-from syncedmem.spec import ReferenceMemory, Subject
+from syncedmem.spec import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +17,7 @@ if TYPE_CHECKING:
     from syncedmem.runtime import DeviceAllocator
 
 READ, WRITE, ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
-GPU_READ, GPU_WRITE, GPU_ADOPT = Input(caffe.GPU_DATA), Input(caffe.MUTABLE_GPU_DATA), Input(caffe.SET_GPU_DATA)
-PUSH, RELEASE = Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)
+GPU_READ, PUSH, RELEASE = Input(caffe.GPU_DATA), Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)
 
 
 SIZE = 48
@@ -57,16 +54,6 @@ def device_subject(make: Any = SyncedMemory) -> Subject:
 def host_subject(make: Any = SyncedMemory) -> Subject:
     """Return a subject without a device."""
     return Subject("cpu", make, CPUDeviceAllocator(), None)
-
-
-def reference_subject(make: Any = ReferenceMemory) -> Subject:
-    """Return a subject for the reference memory."""
-    return device_subject(make)
-
-
-def blob_device_subject(make: Any = HandmadeBlob) -> Subject:
-    """Return a subject for blobs with a simulated device."""
-    return device_subject(make)
 
 
 def subject_for(bug: SeededBug) -> Subject:

@@ -72,24 +72,18 @@ def test_an_interrupt_ends_all_runs_and_what_was_found_stays() -> None:
     assert "A01-distinct-pointers" in [it.requirement for it in found[-1].findings]
 
 
-@pytest.mark.parametrize("jobs", [-1, 0, 10_001])
-def test_numbers_out_of_range_are_refused(jobs: int) -> None:
-    with pytest.raises(TargetError, match="jobs must be"):
-        fuzz_on_cluster(WRONG, jobs=jobs)
-
-
-def test_an_object_without_a_name_is_refused() -> None:
-    with pytest.raises(TargetError, match="is an object"):
-        fuzz_on_cluster(object(), jobs=1)
-
-
-def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        *((WRONG, {"jobs": jobs}, "jobs must be") for jobs in (-1, 0, 10_001)),
+        *((WRONG, {"scheduler": address}, address) for address in ("tcp://127.0.0.1:1", "nonsense://x")),
+        (object(), {"jobs": 1}, "is an object"),
+        ("no_such.py:Pool", {"jobs": 1}, "no_such"),
+    ],
+)
+def test_what_cannot_be_run_on_a_cluster_is_refused(
+    target: object, options: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(many, "_SECONDS", 0.5)
-    for address in ("tcp://127.0.0.1:1", "nonsense://x"):
-        with pytest.raises(TargetError, match=address):
-            fuzz_on_cluster(WRONG, scheduler=address)
-
-
-def test_a_target_that_is_refused_is_refused_once() -> None:
-    with pytest.raises(TargetError, match="no_such"):
-        fuzz_on_cluster("no_such.py:Pool", jobs=1)
+    with pytest.raises(TargetError, match=said):
+        fuzz_on_cluster(target, **options)

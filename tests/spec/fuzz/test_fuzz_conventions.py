@@ -30,8 +30,6 @@ COMMANDS = {
     RUST: "rustc --crate-type cdylib -C panic=abort -O",
 }
 MISSING = {"c++": "there is no C++ compiler: make system-deps", "rustc": "there is no rustc here: make system-deps"}
-NEAR = ("A02-no-overlap", "A04-contents-kept", "A22-no-crash")
-"""A block that is too small is written beyond its end; what notices that first depends on the heap."""
 
 
 def deep(*values: object) -> Any:
@@ -119,14 +117,12 @@ def test_a_correct_library_passes(  # noqa: PLR0913, PLR0917 -- the columns of t
 @pytest.mark.parametrize(
     ("source", "symbols", "requirement", "message"),
     [
-        (C, "crooked_*", "A03-aligned", "is not at a multiple of"),
-        (C, "boastful_*", NEAR, ""),
         (C, "modest_*", "A08-size-known", "has a usable size of"),
         (C, "mute_*", "A05-served", "posix_memalign returned 0, and the pointer None"),
-        (C, "rounding_*", NEAR, ""),
+        # A block that is too small is written beyond its end; what notices that first depends on the heap.
+        (C, "rounding_*", ("A02-no-overlap", "A04-contents-kept", "A22-no-crash"), ""),
         (C, "wrapping_*", "A06-out-of-memory", "was met"),
         (C, "partial_*", "A14-resize-keeps", "resized to"),
-        (CPP, "crooked_*?abi=resource", "A03-aligned", "is not at a multiple of"),
         (CPP, "types_*?abi=resource", "A07-free-accepts", "this block is of another resource"),
         (CPP, "unequal_*?abi=resource", "A07-free-accepts", "is_equal: the object is not equal to itself"),
         (CPP, "lopsided_*?abi=resource", "A07-free-accepts", "of two objects, only one is equal to the other"),
@@ -135,9 +131,6 @@ def test_a_correct_library_passes(  # noqa: PLR0913, PLR0917 -- the columns of t
         # The defects of KuiperLLama's pool: each round has a new one, so what an old one hides is found.
         (CPP, "forgets_*?abi=nep49", "A16-no-leaks", ""),
         (CPP, "shares_*?abi=nep49", "A09-zero-size", ""),
-        (RUST, "crooked_*?abi=resource", "A03-aligned", ""),
-        (RUST, "dirty_*?abi=resource", "A13-zeroed", ""),
-        (RUST, "moving_*?abi=resource", "A14-resize-keeps", ""),
     ],
 )
 def test_a_wrong_library_is_caught(
@@ -204,17 +197,6 @@ def test_a_state_that_is_made_as_new_shows_what_an_old_one_hides(library: Callab
         assert driver.allocate(0, 100)
     assert passed(old).operations >= STEPS
     check_broken(new, "A16-no-leaks")
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", ["libc.so.6:*", "libjemalloc.so.2:*", "libtcmalloc_minimal.so.4:*"])
-def test_real_libraries_pass_with_all_their_functions(name: str) -> None:
-    try:
-        report = fuzz(name, steps=STEPS, seconds=600, hang=20)
-    except TargetError as error:
-        pytest.skip(f"{name.partition('.')[0]} is not installed: make system-deps ({error})")
-
-    assert ([], [], "") == ([it.message for it in report.findings], report.errors, report.incomplete)
 
 
 # --- PyTorch: stand-ins of its shapes, and the library itself where it is installed

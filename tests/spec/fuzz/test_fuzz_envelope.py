@@ -19,9 +19,7 @@ from syncedmem.spec.fuzz.journal import Journal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 LIBC = "libc.so.6:malloc,free,calloc,realloc"
-GIB = 1 << 30
 
 
 def started(target: object) -> Driver:
@@ -139,51 +137,34 @@ def test_a_usable_size_that_is_none_is_seen(usable: Any) -> None:
 # --- refusals
 
 
+RULES: dict[str, Callable[[float, int], bool]] = {
+    "10 %": lambda drawn, _: drawn < 0.1,
+    "50 %": lambda drawn, _: drawn < 0.5,
+    "90 %": lambda drawn, _: drawn < 0.9,
+    "each 2nd": lambda _, number: number % 2 == 0,
+    "each 7th": lambda _, number: number % 7 == 0,
+    "all but each 3rd": lambda _, number: number % 3 != 0,
+    "all but each 50th": lambda _, number: number % 50 != 0,
+}
+"""What is refused, by a number from 0 to 1 that is drawn, and by the number of the request."""
+
+
 class Refuser(Pool):
     """A legal allocator that refuses by a rule of its own."""
 
-    def __init__(self, refuses: Callable[[], bool]) -> None:
+    def __init__(self, rule: Callable[[float, int], bool]) -> None:
         super().__init__()
-        self._refuses = refuses
+        self._rule, self._drawn, self._requests = rule, random.Random(7), iter(range(1 << 40))  # noqa: S311 -- replayable
 
     def place(self, room: int, alignment: int) -> int:
         """The first hole, unless this one is refused."""
-        return 0 if self._refuses() else super().place(room, alignment)
+        refused = self._rule(self._drawn.random(), next(self._requests))
+        return 0 if refused else super().place(room, alignment)
 
 
-def at_random(chance: float) -> Callable[[], bool]:
-    """Refuse with this chance."""
-    rng = random.Random(7)  # noqa: S311 -- replayable
-    return lambda: rng.random() < chance
-
-
-def each(period: int) -> Callable[[], bool]:
-    """Refuse each n-th request."""
-    calls = iter(range(1 << 40))
-    return lambda: next(calls) % period == 0
-
-
-def all_but_each(period: int) -> Callable[[], bool]:
-    """Meet only each n-th request."""
-    calls = iter(range(1 << 40))
-    return lambda: next(calls) % period != 0
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        lambda: at_random(0.1),
-        lambda: at_random(0.5),
-        lambda: at_random(0.9),
-        lambda: each(2),
-        lambda: each(7),
-        lambda: all_but_each(3),
-        lambda: all_but_each(50),
-    ],
-    ids=["10 %", "50 %", "90 %", "each 2nd", "each 7th", "all but each 3rd", "all but each 50th"],
-)
-def test_who_refuses_at_random_or_in_turn_is_not_accused(rule: Callable[[], Callable[[], bool]]) -> None:
-    source = TargetSource(lambda: Refuser(rule()))
+@pytest.mark.parametrize("rule", RULES)
+def test_who_refuses_at_random_or_in_turn_is_not_accused(rule: str) -> None:
+    source = TargetSource(lambda: Refuser(RULES[rule]))
     record = source.open().capabilities
     for seed in range(3):
         fixed = campaign(source, record, Journal(), Stage(3_000, "fixed"), seed=seed, seconds=600)

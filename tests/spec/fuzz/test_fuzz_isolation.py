@@ -19,50 +19,33 @@ if TYPE_CHECKING:
 POOL = "mutants.allocator:Pool"
 
 
-@pytest.mark.deep
-def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
-    file = tmp_path / "bad.py"
-    file.write_text(
-        "import os, time\n"
-        "class Base:\n    def deallocate(self, pointer): pass\n"
-        "class Dies(Base):\n    def allocate(self, size): os.write(2, b'last words'); os.abort()\n"
-        "class Leaves(Base):\n    def allocate(self, size): os._exit(3)\n"
-        "class Hangs(Base):\n    def allocate(self, size): time.sleep(60)\n",
-        encoding="utf-8",
-    )
-    deaths: list[Death | None] = []
-    for name, hang in (("Dies", 30), ("Leaves", 30), ("Hangs", 1)):
-        with Isolated(f"{file}:{name}", hang) as place:
-            deaths += [place.perform({"job": "program", "program": [["allocate", 0, 8]], "promises": {}}).death]
-            assert (HeapStep("allocate", (0, 8, 0, 0)),) == place.journal.steps()
-
-    assert [
-        Death("crash", "SIGABRT", last_line="last words"),
-        Death("exit", "3"),
-        Death("hang", "1"),
-    ] == deaths
+def spoilt(folder: Path, at: int, wild: bytes) -> Journal:
+    """The journal after its target has written into it."""
+    with (folder / "journal").open("r+b") as file:
+        file.seek(at)
+        file.write(wild)
+    return Journal(folder / "journal", capacity=8)
 
 
-def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path) -> None:
-    """A run said that there were -1,084,822,110,360,528,323 operations."""
+def test_what_the_target_has_overwritten_is_not_believed(tmp_path: Path) -> None:
+    """Neither a round nor a count of steps: a run said that there were -1,084,822,110,360,528,323 operations."""
     journal = Journal(tmp_path / "journal", capacity=8)
     journal.begin()
     journal.enter(3, 7)
-    assert (3, 7, 0) == Journal(tmp_path / "journal", capacity=8).entered()
+    journal.note(1, 5, 64)
+    again = Journal(tmp_path / "journal", capacity=8)
+    assert ((3, 7, 0), (HeapStep("allocate", (5, 64, 0, 0)),)) == (again.entered(), again.steps())
+    for wild in (b"\xf0" * 8, b"\0\0\0\x10" + b"\0" * 4):
+        assert () == spoilt(tmp_path, 1024, wild).steps()
     for wild in (b"\xf0" * 8, b"\x01" + b"\0" * 7):
-        with (tmp_path / "journal").open("r+b") as file:
-            file.seek(56)
-            file.write(wild)
-        assert (-1, 0, 0) == Journal(tmp_path / "journal", capacity=8).entered()
+        assert (-1, 0, 0) == spoilt(tmp_path, 56, wild).entered()
 
 
-@pytest.mark.parametrize(("spoilt", "where"), [(False, "before the first step"), (True, "in a step that is not known")])
-def test_a_death_without_known_steps_says_whether_there_were_any(spoilt: bool, where: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("wrong", "where"), [(False, "before the first step"), (True, "in a step that is not known")])
+def test_a_death_without_known_steps_says_whether_there_were_any(wrong: bool, where: str, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal", capacity=8)
-    if spoilt:
-        with (tmp_path / "journal").open("r+b") as file:
-            file.seek(1024)
-            file.write(b"\xf0" * 8)
+    if wrong:
+        spoilt(tmp_path, 1024, b"\xf0" * 8)
     crash = finding_of(Death("crash", "SIGSEGV", last_line="bye"), journal)
 
     assert crash is not None
@@ -83,18 +66,6 @@ def test_a_step_of_each_operation_is_read_as_it_was_recorded(tmp_path: Path) -> 
         (operation, tuple(most.get(name, at + 5) for at, name in enumerate(names)))
         for operation, names in OPERATIONS.items()
     ] == list(Journal(tmp_path / "journal", capacity=64).steps())
-
-
-def test_a_count_of_steps_that_the_target_has_overwritten_leaves_none(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal", capacity=8)
-    journal.begin()
-    journal.note(1, 5, 64)
-    assert (HeapStep("allocate", (5, 64, 0, 0)),) == Journal(tmp_path / "journal", capacity=8).steps()
-    for wild in (b"\xf0" * 8, b"\0\0\0\x10" + b"\0" * 4):
-        with (tmp_path / "journal").open("r+b") as file:
-            file.seek(1024)
-            file.write(wild)
-        assert () == Journal(tmp_path / "journal", capacity=8).steps()
 
 
 @pytest.mark.deep

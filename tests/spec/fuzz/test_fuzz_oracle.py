@@ -165,13 +165,7 @@ def test_who_reports_a_rough_number_may_report_more() -> None:
         def used_bytes(self) -> int:
             return self.live_bytes and self.live_bytes + 64
 
-    class TooFew(Pool):
-        @property
-        def used_bytes(self) -> int:
-            return self.live_bytes // 2
-
     assert fuzz(Rough, steps=2_000).passed
-    assert ["A17-statistics"] == [it.requirement for it in fuzz(TooFew, steps=2_000, first=True).findings]
 
 
 @pytest.mark.parametrize("name", ["synchronize", "sync", "wait"])

@@ -7,11 +7,10 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_fixtures import run
 from port_fixtures import LIMITS, command_of, wrong
 from subjects import device_subject
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
 from syncedmem.spec import Violation
 from syncedmem.spec.ports.targets import subject_of
@@ -68,11 +67,7 @@ def test_a_right_port_fails_when_it_is_told_to(right: Port) -> None:
     ("way", "requirement", "said"),
     [
         ("crash", "P01-answers", "the program was ended by SIGSEGV"),
-        (
-            "needless copy",
-            "R09-no-needless-copy",
-            "clone cpu, expected allocate gpu, zero gpu",
-        ),
+        ("needless copy", "R09-no-needless-copy", "saw allocate gpu, zero gpu, clone cpu"),
         ("wrong view", "R10-same-bytes", "gpu_data shows 0102030405, 5 bytes, expected 00000000"),
         ("leaks", "R27-release-frees-owned", "saw nothing, expected free gpu"),
     ],
@@ -122,12 +117,11 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "some.jsonl"
 
 
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, ["replay", *map(str, arguments)])
-
-
 def test_the_command_takes_a_program(file: Path) -> None:
-    everything, caffe = run(file, "--command", RIGHT), run(file, "--command", RIGHT, "--profile", "caffe")
+    everything, caffe = (
+        run("replay", file, "--command", RIGHT),
+        run("replay", file, "--command", RIGHT, "--profile", "caffe"),
+    )
 
     assert (0, "2 vectors, 0 failed\n") == (everything.exit_code, everything.output)
     assert (0, "1 vectors, 0 failed\n") == (caffe.exit_code, caffe.output)
@@ -135,7 +129,7 @@ def test_the_command_takes_a_program(file: Path) -> None:
 
 def test_if_every_vector_is_left_out_nothing_was_shown(tmp_path: Path) -> None:
     (tmp_path / "early.jsonl").write_text(next(iter(vectors("tour", "early"))).line() + "\n", encoding="utf-8")
-    done = run(tmp_path / "early.jsonl", "--command", RIGHT)
+    done = run("replay", tmp_path / "early.jsonl", "--command", RIGHT)
 
     assert 1 == done.exit_code
     assert [
@@ -145,7 +139,10 @@ def test_if_every_vector_is_left_out_nothing_was_shown(tmp_path: Path) -> None:
 
 
 def test_a_subject_is_a_target_too(file: Path) -> None:
-    assert (0, "2 vectors, 0 failed\n") == (run(file, f"{__file__}:SUBJECT").exit_code, run(file).output)
+    assert (0, "2 vectors, 0 failed\n") == (
+        run("replay", file, f"{__file__}:SUBJECT").exit_code,
+        run("replay", file).output,
+    )
 
 
 SUBJECT = device_subject()
@@ -154,17 +151,14 @@ SUBJECT = device_subject()
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("some:maker", "--command", "./port"), "name one port: TARGET, or --command"),
-        (("--profile", "cafe"), "one of caffe, safe"),
+        (("{file}", "some:maker", "--command", "./port"), "name one port"),
+        (("{file}", "--profile", "cafe"), "one of caffe, safe"),
+        (("{other}", "--command", "./port"), "--command"),  # a replay of fuzz has none
     ],
 )
-def test_wrong_options_are_said(file: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = run(file, *arguments)
+def test_wrong_options_are_said(file: Path, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    (tmp_path / "replay.json").write_text("{}", encoding="utf-8")
+    done = run("replay", *(it.format(file=file, other=tmp_path / "replay.json") for it in arguments))
 
     assert isinstance(done.exception, SyncedMemoryError)
     assert said in str(done.exception)
-
-
-def test_a_replay_of_fuzz_has_no_command(tmp_path: Path) -> None:
-    (tmp_path / "replay.json").write_text("{}", encoding="utf-8")
-    assert "--command" in str(run(tmp_path / "replay.json", "--command", "./port").exception)

@@ -89,11 +89,7 @@ def test_every_request_is_in_one_of_these_programs() -> None:
         ("call", {"id": 1, "actions": [3]}, "where 3 is not of type string and is not of type object"),
         ("call", {"id": 1, "actions": [{"size": 1}]}, "where {'size': 1} has no 'action'"),
         ("call", {"id": 1, "actions": [{"act": 1}]}, "where {'act': 1} has 'act', which is none of its fields"),
-        (
-            "call",
-            {"id": 1, "actions": [{"action": "fly"}]},
-            "where {'action': 'fly'} has a wrong 'action': 'fly' is not one of",
-        ),
+        ("call", {"id": 1, "actions": [{"action": "fly"}]}, "has a wrong 'action': 'fly'"),
         ("call", {"id": 1, "actions": [], "cpu": "z" * 100}, f"'cpu': '{'z' * 59}... is not pairs of"),
     ],
 )
