@@ -103,7 +103,7 @@ def opencl_jobs(x: Any, y: Any) -> dict[str, tuple[str, Job]]:
     except NoDeviceError:
         return {}
     arithmetic = arithmetic_of(device)
-    first, second = (device.empty(it.nbytes).view(it.dtype) for it in (x, y))
+    first, second = (device.empty(item.nbytes).view(item.dtype) for item in (x, y))
     first.set(x)
     second.set(y)
     return {

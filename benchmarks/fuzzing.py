@@ -85,7 +85,7 @@ def native_rate(seed: int) -> float:
         if driver is None:
             raise SystemExit(f"{target} has no native driver")
         outcomes = list(driver.outcomes(seed=seed, steps=NATIVE_STEPS, seconds=60))
-        steps, seconds = sum(it.operations for it in outcomes), sum(it.busy for it in outcomes)
+        steps, seconds = sum(outcome.operations for outcome in outcomes), sum(outcome.busy for outcome in outcomes)
         return float(steps / seconds)
 
 

@@ -113,13 +113,13 @@ def requirements_page() -> str:
         rows = [
             (
                 f"{_place(name)}**{name}**",
-                it.text,
-                *((it.level,) if levels else ()),
-                it.source,
+                item.text,
+                *((item.level,) if levels else ()),
+                item.source,
                 "<br>".join(map(_linked, (bug for bug in _SEEDED_BUGS.values() if bug.requirement == name))),
             )
-            for name, it in requirements_of(kind).items()
-            if it.profile == profile
+            for name, item in requirements_of(kind).items()
+            if item.profile == profile
         ]
         heads = ("requirement", "says", *(("level",) if levels else ()), "source", "tested with")
         parts += [f"## {title}", table(heads, rows)]
@@ -139,12 +139,12 @@ def _reach() -> Iterator[str]:
     bugs = [*MEMORY_BUGS.values(), *BLOB_BUGS.values()]
     rows: list[tuple[str, ...]] = []
     for profile, level in product(PROFILES, LEVELS):
-        judged = {it.id for it in known if it.level <= level and (profile == "safe" or it.profile == "caffe")}
-        breaking = sum(it.requirement in judged and not (profile == "caffe" and it.out_of_reach) for it in bugs)
+        judged = {item.id for item in known if item.level <= level and (profile == "safe" or item.profile == "caffe")}
+        breaking = sum(bug.requirement in judged and not (profile == "caffe" and bug.out_of_reach) for bug in bugs)
         rows.append((f"`{profile}`", level, str(len(judged)), str(breaking)))
     yield table(("profile", "level", "requirements", "seeded bugs that break them"), rows)
     yield "These bugs break a requirement of Caffe's, and the profile `caffe` cannot show them:"
-    out = [(_linked(it), it.requirement, it.text, it.out_of_reach) for it in bugs if it.out_of_reach]
+    out = [(_linked(bug), bug.requirement, bug.text, bug.out_of_reach) for bug in bugs if bug.out_of_reach]
     yield table(("seeded bug", "requirement", "what is wrong", "why it is out of reach"), out)
 
 
@@ -156,7 +156,7 @@ def blob_calls() -> str:
         "device": "with a device",
         "messages": "if there is `to_proto`",
     }
-    rows = [(it.spelt(), it.result, asked[it.asked]) for it in CALLS]
+    rows = [(call.spelt(), call.result, asked[call.asked]) for call in CALLS]
     return table(("member of a blob", "what it is or does", "when it is needed"), rows)
 
 
@@ -195,9 +195,9 @@ def suite_table() -> str:
     """The table of the suites of test vectors, with their sizes."""
     rows: list[tuple[str, ...]] = []
     for name, suite in SUITES.items():
-        found = [[it.program for it in vectors(name, machine)] for machine in EDITIONS.values()]
+        found = [[vector.program for vector in vectors(name, machine)] for machine in EDITIONS.values()]
         profiles = sorted({program.profile for programs in found for program in programs})
-        sizes = (f"{len(it):,} / {sum(len(program.operations) for program in it):,}" for it in found)
+        sizes = (f"{len(item):,} / {sum(len(program.operations) for program in item):,}" for item in found)
         rows.append((f"`{name}`", suite.text, " and ".join(profiles), *sizes))
     return table(("suite", "what it guarantees", "profile", *EDITIONS), rows)
 
@@ -210,7 +210,7 @@ def refusal_table() -> str:
 
 def key_table(keys: Iterable[Field]) -> str:
     """The table of the keys of a vector or of a step."""
-    rows = [(f"`{it.name}`", "does" if it.role == "does" else "must see", it.text) for it in keys]
+    rows = [(f"`{key.name}`", "does" if key.role == "does" else "must see", key.text) for key in keys]
     return table(("key", "", "meaning"), rows)
 
 
@@ -235,7 +235,7 @@ def protocol_requests() -> str:
         (
             f"`{op}`",
             message.text,
-            "<br>".join(map(_field, (it for it in message.fields if it.level < "L3"))),
+            "<br>".join(map(_field, (field for field in message.fields if field.level < "L3"))),
             message.answer,
         )
         for op, message in PORTS.requests.items()
@@ -247,17 +247,19 @@ def protocol_answers() -> str:
     """The fields of each kind of answer of the protocol of ports."""
     kinds = {
         "state": PORTS.state,
-        **{kind: tuple(it for it in fields if it not in PORTS.state) for kind, fields in PORTS.answers.items()},
+        **{
+            kind: tuple(field for field in fields if field not in PORTS.state) for kind, fields in PORTS.answers.items()
+        },
     }
     kinds["state"] = PORTS.state
-    kinds["blob"] = tuple(it for it in kinds["blob"] if it not in BLOB)
-    rows = [(kind, *_cells(it)) for kind, fields in kinds.items() for it in fields if it.name != "refused"]
+    kinds["blob"] = tuple(item for item in kinds["blob"] if item not in BLOB)
+    rows = [(kind, *_cells(field)) for kind, fields in kinds.items() for field in fields if field.name != "refused"]
     return table(("answer", "field", "from level", "needed", "meaning"), rows)
 
 
 def protocol_actions() -> str:
     """The fields of an action of the protocol of ports."""
-    return table(("field", "from level", "needed", "meaning"), [_cells(it) for it in PORTS.action])
+    return table(("field", "from level", "needed", "meaning"), [_cells(item) for item in PORTS.action])
 
 
 def _field(field: Field) -> str:
@@ -327,7 +329,7 @@ def machines_page() -> str:
     for file, machine in example_machines():
         found = compare(caffe.CAFFE, machine)
         link = f"[{file.name}](../examples/machines/{file.name})"
-        here = ", ".join(f"`{it}`" for it in found.calls[1]) or "none"
+        here = ", ".join(f"`{item}`" for item in found.calls[1]) or "none"
         cells = f"{len(found.cells)} of {found.compared}" if found.compared else "no call is shared"
         anchor = re.sub(r"[^\w -]", "", machine.title.lower()).replace(" ", "-")
         rows.append((f"[{machine.title}](#{anchor})", str(len(machine.heads)), str(len(machine.calls)), here, cells))
@@ -335,7 +337,7 @@ def machines_page() -> str:
         described += [f"![{machine.title}](pictures/{file.stem}.svg)"]
         if found.cells:
             lines = [
-                (f"`{cell.call}`", " / ".join(f"`{it}`" for it in dict.fromkeys(cell.heads)), *cell.does)
+                (f"`{cell.call}`", " / ".join(f"`{head}`" for head in dict.fromkeys(cell.heads)), *cell.does)
                 for cell in found.cells[:_MOST_CELLS]
             ]
             more = len(found.cells) - len(lines)
@@ -388,7 +390,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     },
     "vectors.md": {
         "suites": suite_table,
-        "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),
+        "line": lambda: table(("key", "meaning"), [(f"`{item.name}`", item.text) for item in LINE]),
         "step": lambda: key_table(MEMORY_STEP),
         "refusals": refusal_table,
         "committed": committed_sentence,

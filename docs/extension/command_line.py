@@ -37,7 +37,7 @@ def records(name: str, command: Any) -> list[tuple[list[str], str, str]]:  # noq
     context = typer.Context(command, info_name=f"syncedmem {name}")
     found = [(parameter, parameter.get_help_record(context)) for parameter in command.params]
     return [
-        ([it for it in parameter.opts if it.startswith("-")], _TYPE.sub("", typed), text)
+        ([opt for opt in parameter.opts if opt.startswith("-")], _TYPE.sub("", typed), text)
         for parameter, (typed, text) in ((parameter, record) for parameter, record in found if record is not None)
     ]
 
@@ -50,13 +50,15 @@ def options(name: str) -> list[str]:
 def _prose(text: str) -> nodes.paragraph:
     """Return a paragraph; options are code, because their hyphens would become dashes."""
     parts = _OPTION.split(" ".join(text.split()))
-    return nodes.paragraph("", "", *(nodes.literal("", it) if _OPTION.match(it) else nodes.Text(it) for it in parts))
+    return nodes.paragraph(
+        "", "", *(nodes.literal("", part) if _OPTION.match(part) else nodes.Text(part) for part in parts)
+    )
 
 
 def _table(text: str) -> list[Node]:
     """Return what stands under a title: words, each with its text, or with endings of files and its text; or code."""
     lines = text.removeprefix(_AS_IT_IS).strip("\n").split("\n")
-    title, below = [it for it in lines if it[0] != " "], [it for it in lines if it[0] == " "]
+    title, below = [line for line in lines if line[0] != " "], [line for line in lines if line[0] == " "]
     edge = min(len(line) - len(line.lstrip()) for line in below)
     rows: list[str] = []
     for line in below:
@@ -65,11 +67,11 @@ def _table(text: str) -> list[Node]:
         else:
             rows.append(line.strip())
     cells = [re.split(r"\s{2,}", row) for row in rows]
-    if any(len(it) == 1 for it in cells):
+    if any(len(cell) == 1 for cell in cells):
         return [_prose(" ".join(title)), nodes.literal_block("", inspect.cleandoc("\n".join(below)), language="text")]
     found = nodes.definition_list()
     for word, *endings, meaning in cells:
-        term = nodes.term("", "", nodes.literal("", word), *(nodes.Text(f" {it}") for it in endings))
+        term = nodes.term("", "", nodes.literal("", word), *(nodes.Text(f" {ending}") for ending in endings))
         found += nodes.definition_list_item("", term, nodes.definition("", _prose(meaning)))
     return [_prose(" ".join(title)), found]
 
@@ -86,7 +88,9 @@ class CommandLine(SphinxDirective):
         section = nodes.section(ids=[f"command-{name}"], names=[name])
         section += nodes.title("", program)
         pieces = command.collect_usage_pieces(typer.Context(command, info_name=program))
-        section += nodes.literal_block("", " ".join([program, *(it.strip("{}") for it in pieces)]), language="text")
+        section += nodes.literal_block(
+            "", " ".join([program, *(piece.strip("{}") for piece in pieces)]), language="text"
+        )
         for text in inspect.cleandoc(command.help or "").split("\n\n"):
             section += _table(text) if text.startswith(_AS_IT_IS) else [_prose(text)]
         section += [self._option(program, *record) for record in records(name, command)]

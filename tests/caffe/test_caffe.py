@@ -58,7 +58,7 @@ def conform(library: Path, *options: str) -> dict[str, Any]:
 
 def violated(report: dict[str, Any]) -> set[str]:
     """Return the requirements that a report says are violated."""
-    return {it["requirement"] for level in report["levels"] for it in level["violations"]}
+    return {violation["requirement"] for level in report["levels"] for violation in level["violations"]}
 
 
 @EDITIONS
@@ -73,7 +73,7 @@ def test_caffe_is_caffe(edition: str, seed: int, built: Path) -> None:
     assert report["verdict"].endswith(
         {"caffe": " 558 of 558 transitions", "cpu_only": " 48 of 48 transitions"}[edition]
     )
-    assert {it["status"] for it in level["requirements"]} == {"passed"}
+    assert {requirement["status"] for requirement in level["requirements"]} == {"passed"}
 
 
 @pytest.mark.deep
@@ -110,7 +110,9 @@ def test_the_blobs_of_caffe_are_caffes(edition: str, seed: int, built: Path) -> 
     assert (report["edition"], report["reached"]) == (edition, "L4")
     assert violated(report) == set()
     (level,) = report["levels"]
-    assert {it["requirement"] for it in level["requirements"] if it["status"] != "passed"} == set(CAFFE_BLOBS_EXCEPT)
+    assert {
+        requirement["requirement"] for requirement in level["requirements"] if requirement["status"] != "passed"
+    } == set(CAFFE_BLOBS_EXCEPT)
 
 
 @pytest.mark.deep
@@ -124,7 +126,7 @@ def test_the_blobs_of_caffe_are_not_safe(edition: str, built: Path) -> None:
         subject = subject_of(port, "Caffe", "safe", "L4")
         found = check_blobs(subject, steps=0, tolerance=tolerance, shorten=False)
     assert tolerance.met == {lazy}
-    assert {it.requirement for it in found.violations} | {lazy} == set(CAFFE_BLOBS_VIOLATE[edition])
+    assert {violation.requirement for violation in found.violations} | {lazy} == set(CAFFE_BLOBS_VIOLATE[edition])
 
 
 def test_a_caffe_that_is_wrong_is_found_out(built: Path, sources: Path, tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_a_caffe_that_is_wrong_is_found_out(built: Path, sources: Path, tmp_path
     assert changed != text
     (tmp_path / "syncedmem.cpp").write_text(changed, encoding="utf-8")
     here, headers = Path(__file__).parent, ROOT / "examples" / "ports"
-    include = [f"-I{it}" for it in (sources / "include", built / "standins", here, headers)]
+    include = [f"-I{source}" for source in (sources / "include", built / "standins", here, headers)]
     options = ["-std=c++11", "-w", "-fPIC", "-shared", "-fvisibility=hidden", *include]
     library = tmp_path / "libwrong.so"
     command = ["g++", *options, str(here / "port.cpp"), str(tmp_path / "syncedmem.cpp"), "-o", str(library)]

@@ -67,7 +67,7 @@ def test_a_recorded_run_is_one_of_the_machines() -> None:
     ],
 )  # fmt: skip
 def test_it_is_said_where_a_run_stops_being_one(line: int, change: dict[str, Any], said: str) -> None:
-    lines = [dict(it) for it in RUN]
+    lines = [dict(line) for line in RUN]
     lines[line - 1].update(change)
     found = stop_of(*lines)
     assert isinstance(found, Stop)
@@ -104,7 +104,7 @@ def test_when_and_where_a_call_was_made_may_be_recorded() -> None:
 def test_actions_alone_are_enough() -> None:
     """Which calls they were is found out; a copy down cannot come before anything is on the device."""
     good = [["allocate_gpu", "zero_gpu"], ["allocate_cpu", "copy_to_cpu"], [], ["free_cpu", "free_gpu"]]
-    assert stop_of(*({"actions": it} for it in good)) == len(good)
+    assert stop_of(*({"actions": line} for line in good)) == len(good)
     bad = stop_of({"actions": ["allocate_cpu", "zero_cpu"]}, {"actions": ["copy_to_cpu"]})
     assert isinstance(bad, Stop)
     assert str(bad).startswith("line 2: seen actions alone, actions ['copy_to_cpu'], expected cpu_data: no action, ")
@@ -151,7 +151,7 @@ def test_what_is_no_recorded_run_is_said(text: str, said: str, tmp_path: Path) -
 
 def test_the_command_says_where_a_run_stops(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    log.write_text("".join(f"{json.dumps(it)}\n\n" for it in RUN), encoding="utf-8")
+    log.write_text("".join(f"{json.dumps(line)}\n\n" for line in RUN), encoding="utf-8")
     result = run("check-trace", str(log))
     assert (0, f"{log} is a run of caffe: 15 lines\n") == (result.exit_code, result.output)
     log.write_text('{"call":"gpu_data","head":"SYNCED"}\n', encoding="utf-8")
@@ -223,7 +223,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("change", "said"), WRONG)
 def test_a_file_that_has_no_vectors_is_said(change: dict[str, Any], said: str, tmp_path: Path, refused: Refuse) -> None:
     """A limit is said, with the value; nothing is made before."""
-    data = {name: it for name, it in {**GOOD, **change}.items() if it is not None}
+    data = {name: key for name, key in {**GOOD, **change}.items() if key is not None}
     (tmp_path / "some.jsonl").write_text(json.dumps(data, separators=(",", ":")) + "\n", encoding="utf-8")
     line = refused("replay", tmp_path / "some.jsonl")
     assert said in line

@@ -123,13 +123,17 @@ def test_verify_passes_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     passed = {name for name, device in devices.items() if device["status"] == "passed"}
     assert {"cpu", "simulated"} <= passed
     counted = {
-        (name, part): (it["count"], it["missing"]) for name in passed for part, it in devices[name]["parts"].items()
+        (name, part): (item["count"], item["missing"])
+        for name in passed
+        for part, item in devices[name]["parts"].items()
     }
     assert (558, 0) == counted["simulated", "memories"]
     assert (48, 0) == counted["cpu", "memories"]
     assert (144, 0) == counted["simulated", "blobs"]
-    assert list(requirements_of(*KINDS)) == [it["id"] for it in report["requirements"]]
-    assert {"B44-int-count"} == {it["id"] for it in report["requirements"] if it["status"] != "passed"}  # only in Caffe
+    assert list(requirements_of(*KINDS)) == [requirement["id"] for requirement in report["requirements"]]
+    assert {"B44-int-count"} == {
+        requirement["id"] for requirement in report["requirements"] if requirement["status"] != "passed"
+    }  # only in Caffe
     assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
     assert "The table does what the oracle expects, by 9 invariants in 128 states" in result.output
     assert "558/558" in result.output
@@ -236,7 +240,7 @@ def test_a_named_device_that_is_not_here_is_said_and_is_status_one(
     assert all(f"{mark} {status}" in text for status, mark in MARKS.items())  # the page explains its marks
     if names == ["cuda"]:
         assert not [line for line in result.output.splitlines() if "R01" in line or "walks" in line]
-        assert {"not checked"} == {it["status"] for it in report["requirements"]}
+        assert {"not checked"} == {requirement["status"] for requirement in report["requirements"]}
 
 
 @pytest.mark.deep
@@ -302,7 +306,9 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
     assert program.strip().splitlines()[:-1] == violation["statements"]
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
     assert "failed" == report["devices"][0]["status"]
-    assert "failed" == next(it["status"] for it in report["requirements"] if it["id"] == "R08-copy-up")
+    assert "failed" == next(
+        requirement["status"] for requirement in report["requirements"] if requirement["id"] == "R08-copy-up"
+    )
     assert "Failures of simulated" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
 
@@ -456,7 +462,7 @@ def test_diagram_writes_a_file_and_checks_it(tmp_path: Path) -> None:
     assert "<svg/>" == path.read_text(encoding="utf-8")
     assert "not up to date" not in missing.output
     assert "not up to date" in stale.output
-    assert all(str(path) in it.output for it in (missing, stale))
+    assert all(str(path) in item.output for item in (missing, stale))
 
 
 def test_a_reader_who_has_gone_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -712,8 +718,8 @@ def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path, monkeypat
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
 
     assert (f"simulated:{name[-1]}", 0) == (device.name, done.exit_code)
-    assert [f"{name} {it}" for it in checks.PARTS] == asked
-    assert [name] == [it["name"] for it in report["devices"]]
+    assert [f"{name} {part}" for part in checks.PARTS] == asked
+    assert [name] == [device["name"] for device in report["devices"]]
 
 
 def test_simulated_subjects_use_a_seeded_scheduler_where_they_say_so() -> None:

@@ -58,9 +58,11 @@ def test_a_port_that_reaches_less_than_it_names_does_not_conform(tmp_path: Path)
     kept = "conforms to caffe/L1 only: 16 of 16 requirements, 558 of 558 transitions"
     assert f"{kept}; the port names L3" == last
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert [("L3", False), ("L2", False), ("L1", True)] == [(it["level"], it["passed"]) for it in report["levels"]]
+    assert [("L3", False), ("L2", False), ("L1", True)] == [
+        (level["level"], level["passed"]) for level in report["levels"]
+    ]
     assert ("L1", "L3", False) == tuple(report[name] for name in ("reached", "named", "passed"))
-    assert {"failed", "not checked"} == {it["status"] for it in report["levels"][0]["requirements"]}
+    assert {"failed", "not checked"} == {requirement["status"] for requirement in report["levels"][0]["requirements"]}
     assert "What keeps it from caffe/L2: R09-no-needless-copy\n" in done.output
     assert 1 == done.output.count("R09-no-needless-copy: ")  # at once, and never again
     assert done.output.index("R09-no-needless-copy: ") < done.output.index("1 of 34 violated")
@@ -86,7 +88,7 @@ def test_the_files_of_a_run_replace_those_of_the_run_before(tmp_path: Path) -> N
     way = [*port("needless copy"), "--level", "L2"]
     conform(tmp_path, *way)
     found = {"R09-no-needless-copy.jsonl"}
-    mine = {it.name for it in tmp_path.iterdir()} - found
+    mine = {path.name for path in tmp_path.iterdir()} - found
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert found == set(report["files"])
 
@@ -100,7 +102,7 @@ def test_the_files_of_a_run_replace_those_of_the_run_before(tmp_path: Path) -> N
     (tmp_path / "report.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
     again = conform(tmp_path, *way[:-1], "L0")
     assert "earlier run" not in again.output
-    assert mine == {it.name for it in tmp_path.iterdir()}
+    assert mine == {path.name for path in tmp_path.iterdir()}
     assert [] == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["files"]
 
 
@@ -137,7 +139,7 @@ def test_a_maker_that_raises_or_ends_its_process_has_its_program_printed(
     assert 1 == done.exit_code, done.output
     assert "subject.make(" in done.output
     assert f"It is in {tmp_path / f'{requirement}.py'}." in done.output
-    assert {f"{requirement}.py", "report.json"} <= {it.name for it in tmp_path.iterdir()}
+    assert {f"{requirement}.py", "report.json"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_a_maker_that_cannot_be_imported_has_no_program(tmp_path: Path) -> None:
@@ -146,7 +148,7 @@ def test_a_maker_that_cannot_be_imported_has_no_program(tmp_path: Path) -> None:
 
     assert "P01-answers: the process ended with status 3, before anything was called" in done.output
     assert "Shortest program" not in done.output
-    assert ["report.json"] == [it.name for it in tmp_path.iterdir() if it.suffix == ".json"]
+    assert ["report.json"] == [path.name for path in tmp_path.iterdir() if path.suffix == ".json"]
 
 
 def test_reports_are_written_where_they_are_wanted(tmp_path: Path) -> None:
@@ -211,7 +213,7 @@ def test_a_partial_run_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     conform(tmp_path, *port("crash"), "--level", "L2")
 
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert ["P01-answers"] == [it["requirement"] for it in report["unfinished"]]
+    assert ["P01-answers"] == [violation["requirement"] for violation in report["unfinished"]]
     assert (tmp_path / "P01-answers.jsonl").is_file()
 
 
@@ -267,7 +269,7 @@ def wrong(size, **allocators):
 def test_a_memory_of_another_machine(arguments: str, code: int, line: str, tmp_path: Path) -> None:
     (tmp_path / "mirror.py").write_text(MIRROR, encoding="utf-8")
     maker, *named = (f"{tmp_path / 'mirror.py'}:{name}" for name in arguments.split(" "))
-    given = [it for pair in zip(("--machine", "--policy"), named, strict=False) for it in pair]
+    given = [item for pair in zip(("--machine", "--policy"), named, strict=False) for item in pair]
     level = ["--level", "L1"] if "wrong" in arguments else []
     result = conform(tmp_path, maker, *given, *level, "--steps", "0", "--timeout", "60")
 

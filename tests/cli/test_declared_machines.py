@@ -85,7 +85,7 @@ def test_a_run_of_a_machine_is_checked(
     assert not run(monkeypatch, "check-trace", "run.jsonl", "--edition", "mine.py:NO_PUSH")
 
 
-PETSC, TCP = (f"{Path(__file__).parents[2]}/examples/machines/{it}.py" for it in ("petsc", "tcp"))
+PETSC, TCP = (f"{Path(__file__).parents[2]}/examples/machines/{name}.py" for name in ("petsc", "tcp"))
 MAKERS = """
 from functools import partial
 from machines import PETSC

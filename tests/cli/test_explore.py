@@ -36,20 +36,20 @@ def told(page: str) -> Any:
 def test_the_page_has_every_step_of_the_machine_as_the_model_takes_it(machine: Machine) -> None:
     table = explorer_material(machine)
     whole = explore(stepper(machine), stepper(machine).inputs(end=True))
-    states, inputs = list(whole.steps), {it["name"]: k for k, it in enumerate(table["inputs"])}
+    states, inputs = list(whole.steps), {item["name"]: k for k, item in enumerate(table["inputs"])}
     steps = [(state, entry, step) for state, row in whole.steps.items() for entry, step in row.items()]
     for number, state in enumerate(states):
         shown = table["states"][number]
         assert shown["name"] == str(whole.configuration(state))
         assert table["heads"][shown["head"]]["name"] == state.head
-        assert {table["facts"][it]["name"] for it in shown["facts"]} == state.facts
+        assert {table["facts"][fact]["name"] for fact in shown["facts"]} == state.facts
     for state, entry, step in steps:
         line, after, way, reason = table["steps"][states.index(state)][inputs[str(entry)]]
-        assert tuple(table["actions"][it]["name"] for it in table["ways"][way]) == step.actions
+        assert tuple(table["actions"][item]["name"] for item in table["ways"][way]) == step.actions
         assert (reason >= 0) == bool(step.refusal)
         assert (after == -1) if entry.ends else (states[after] == step.after)
         assert (table["rows"][line]["id"] == step.row.identifier(state.head)) if step.row else line == -1
-    assert len(steps) == sum(bool(it) for row in table["steps"] for it in row)
+    assert len(steps) == sum(bool(item) for row in table["steps"] for item in row)
 
 
 @pytest.mark.parametrize("machine", ANY, ids=str)
@@ -68,10 +68,10 @@ def test_a_page_is_one_small_file_that_loads_nothing_and_is_complete_without_scr
 
 
 def test_what_the_page_is_made_of_knows_no_machine() -> None:
-    made_of = [it for it in files("syncedmem.explorer").iterdir() if it.name.endswith((".html", ".css", ".js"))]
+    made_of = [path for path in files("syncedmem.explorer").iterdir() if path.name.endswith((".html", ".css", ".js"))]
 
     assert len(made_of) == 9
-    assert [] == [it.name for it in made_of if re.search("caffe|cpu|gpu", it.read_text("utf-8"), re.IGNORECASE)]
+    assert [] == [item.name for item in made_of if re.search("caffe|cpu|gpu", item.read_text("utf-8"), re.IGNORECASE)]
 
 
 def test_odd_names_cannot_break_the_page() -> None:
@@ -108,7 +108,7 @@ SOUND = "from syncedmem.model import Machine, Row\nM = Machine('door', [Row('go'
 )
 def test_the_command_writes_the_page_of_any_machine(arguments: list[str], machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "sound.py").write_text(SOUND)
-    page, given = tmp_path / "new" / "page.html", [it.format(folder=tmp_path) for it in arguments]
+    page, given = tmp_path / "new" / "page.html", [argument.format(folder=tmp_path) for argument in arguments]
     (tmp_path / "msi.json").write_text(machine_json(MSI), encoding="utf-8")
     result = run("explore", *given, "-o", str(page))
 
@@ -129,5 +129,7 @@ def test_where_no_page_can_be_written_is_said(
 ) -> None:
     (tmp_path / "file").touch()
 
-    assert said.format(folder=tmp_path) in refused("explore", *(it.format(folder=tmp_path) for it in arguments))
-    assert ["file"] == [it.name for it in tmp_path.iterdir()]
+    assert said.format(folder=tmp_path) in refused(
+        "explore", *(argument.format(folder=tmp_path) for argument in arguments)
+    )
+    assert ["file"] == [path.name for path in tmp_path.iterdir()]

@@ -78,7 +78,7 @@ def test_every_step_does_what_the_model_says(explorer: Explorer, pages: dict[Mac
     for sequence in tour(machine):
         explorer.run("document.getElementById('restart').click()")
         state = whole.start
-        for entry, shown in zip(sequence, explorer.play([str(it) for it in sequence]), strict=True):
+        for entry, shown in zip(sequence, explorer.play([str(item) for item in sequence]), strict=True):
             step = whole.steps[state][entry]
             assert shown.actions == [[action, "done"] for action in step.actions]
             assert bool(shown.refusal) == bool(step.refusal)
@@ -130,9 +130,9 @@ def test_each_step_says_because(
     explorer.visit(pages[SHOWN[name][0]])
     text = explorer.call(*calls.split()).said
 
-    assert [it for it in said.split("|") if it not in text] == []
+    assert [word for word in said.split("|") if word not in text] == []
     links = explorer.run("return [...document.querySelectorAll('#step a')].map((it) => it.href)")
-    assert all("/blob/9b8915401/src/caffe/syncedmem.cpp#L" in it for it in links)
+    assert all("/blob/9b8915401/src/caffe/syncedmem.cpp#L" in link for link in links)
     assert bool(links) == (name == "caffe" and "released" not in said)
 
 
@@ -305,7 +305,9 @@ def test_everything_can_be_done_with_the_keyboard_and_is_told(explorer: Explorer
 def test_without_scripts_there_are_the_picture_and_the_table(explorer: Explorer, pages: dict[Machine, Path]) -> None:
     explorer.command("Emulation.setScriptExecutionDisabled", value=True)
     explorer.visit(pages[PETSC])
-    shown = {it: explorer.find(it).is_displayed() for it in ("#drawing svg", "noscript table", "#calls", "#cells")}
+    shown = {
+        name: explorer.find(name).is_displayed() for name in ("#drawing svg", "noscript table", "#calls", "#cells")
+    }
     explorer.command("Emulation.setScriptExecutionDisabled", value=False)
 
     assert shown == {"#drawing svg": True, "noscript table": True, "#calls": False, "#cells": False}
@@ -316,7 +318,7 @@ def test_the_theme_follows_the_switch_of_the_site(explorer: Explorer, tmp_path: 
     """At once, in a frame; ``auto`` is the theme of the system. The drawing has the same theme."""
     tmp_path.joinpath("machine.html").write_text(explorer_page(theme_key="mode"), encoding="utf-8")
     press = "localStorage.setItem('mode', this.textContent)"
-    buttons = "".join(f'<button onclick="{press}">{it}</button>' for it in ("light", "dark", "auto"))
+    buttons = "".join(f'<button onclick="{press}">{name}</button>' for name in ("light", "dark", "auto"))
     site = tmp_path / "index.html"
     site.write_text(
         f'<!doctype html><title>A</title><link rel="icon" href="data:,">{buttons}<iframe src="machine.html"></iframe>',

@@ -67,7 +67,7 @@ EVERY = QUICK | LONG
 
 
 def words(command: str, folder: Path) -> list[str]:
-    return [it.replace("{}", str(folder)) for it in shlex.split(command)]
+    return [word.replace("{}", str(folder)) for word in shlex.split(command)]
 
 
 @pytest.fixture(autouse=True)
@@ -171,7 +171,7 @@ def test_of_several_files_all_are_written_or_none(tmp_path: Path) -> None:
         write_over(files, force=False)
 
     assert str(tmp_path / "b") == caught.value.source
-    assert (b"mine", ["b"]) == ((tmp_path / "b").read_bytes(), [it.name for it in tmp_path.iterdir()])
+    assert (b"mine", ["b"]) == ((tmp_path / "b").read_bytes(), [path.name for path in tmp_path.iterdir()])
 
 
 # --- what a command has written itself is replaced
@@ -196,7 +196,7 @@ def test_the_reports_of_fuzz_are_replaced(monkeypatch: pytest.MonkeyPatch, tmp_p
     codes = [fuzz(monkeypatch, report_of(), *arguments).exit_code for _ in range(2)]
 
     assert [0, 0] == codes
-    assert [] == [it for it in tmp_path.iterdir() if not (it.is_dir() or any(is_ours(it)))]
+    assert [] == [path for path in tmp_path.iterdir() if not (path.is_dir() or any(is_ours(path)))]
 
 
 def is_ours(path: Path) -> list[bool]:
@@ -232,7 +232,7 @@ def test_the_files_of_an_earlier_run_are_replaced(command: str, tmp_path: Path) 
     arguments = [command, *given[command], "--out", str(tmp_path / "out"), "--json", str(tmp_path / "x.json")]
 
     assert [0, 0] == [run(*arguments).exit_code for _ in range(2)]
-    assert all(any(is_ours(it)) for it in tmp_path.rglob("*.*") if it.is_file())
+    assert all(any(is_ours(path)) for path in tmp_path.rglob("*.*") if path.is_file())
 
 
 def test_a_program_takes_the_name_of_no_other_file(tmp_path: Path) -> None:
@@ -249,11 +249,11 @@ def test_a_program_takes_the_name_of_no_other_file(tmp_path: Path) -> None:
     assert 3 == len([*tmp_path.iterdir()])
 
 
-@pytest.mark.parametrize("name", [name for name, it in FORMATS.items() if it.extension not in ("png", "pdf")])
+@pytest.mark.parametrize("name", [name for name, kind in FORMATS.items() if kind.extension not in ("png", "pdf")])
 def test_an_empty_file_and_a_drawing_are_ours_whatever_machine_is_drawn(name: str, tmp_path: Path) -> None:
     """But a table or a text that begins with a title is known by that."""
     file, titled = tmp_path / "x", name in ("markdown", "text", "latex")
-    ways: list[dict[str, Any]] = [{"edition": it} for it in ("caffe", "early", *(() if titled else (PETSC, TCP)))]
+    ways: list[dict[str, Any]] = [{"edition": item} for item in ("caffe", "early", *(() if titled else (PETSC, TCP)))]
     if FORMATS[name].direction:
         ways.append({"direction": Direction.RIGHT})
     for options in ways:
@@ -287,7 +287,7 @@ def test_a_device_and_a_pipe_are_written_to(tmp_path: Path) -> None:
     (tmp_path / "null").symlink_to(os.devnull)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     ran = partial(run, "diff", "caffe", "caffe", "--json")
-    codes = [ran(str(it)).exit_code for it in (Path(os.devnull), tmp_path / "null", pipe)]
+    codes = [ran(str(item)).exit_code for item in (Path(os.devnull), tmp_path / "null", pipe)]
     found = os.read(reader, 1 << 16)
     os.close(reader)
 

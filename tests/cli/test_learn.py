@@ -39,7 +39,7 @@ def test_the_declared_machine(tmp_path: Path) -> None:
     assert 0 == done.exit_code, done.output
     assert (True, [], 4, 5) == (report["passed"], report["findings"], report["states"], report["right"])
     assert done.stderr.splitlines()[-1] == report["verdict"]
-    assert {"report.json", "machine.svg"} == {it.name for it in (tmp_path / "out").iterdir()}
+    assert {"report.json", "machine.svg"} == {path.name for path in (tmp_path / "out").iterdir()}
 
 
 def test_a_difference_is_printed_with_a_program_that_runs(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def test_they_are_up_to_date() -> None:
 def test_every_field_of_a_policy_is_told() -> None:
     names = [line.split("`")[1] for line in policy_table().splitlines()[2:]]
 
-    assert [it.name for it in fields(Policy)] == names
+    assert [field.name for field in fields(Policy)] == names
 
 
 @pytest.mark.parametrize("page", sorted(name for name in PAGES if name.endswith(".md") and name != "machine.md"))

@@ -37,7 +37,7 @@ def test_every_command_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.Mo
             assert "VecCUDAGetArrayWrite" in done.output
 
     assert "BOTH" in Path("README.md").read_text(encoding="utf-8").partition("```mermaid")[2]
-    assert {"mask.svg", "mask.pdf", "table.tex", "trace.pdf"} <= {it.name for it in tmp_path.iterdir()}
+    assert {"mask.svg", "mask.pdf", "table.tex", "trace.pdf"} <= {path.name for path in tmp_path.iterdir()}
     Path("mask.svg").write_text("<svg/>", encoding="utf-8")
     stale = CliRunner().invoke(app, ["diagram", "--machine", "mask.py:MASK", "-o", "mask.svg", "--check"])
     assert stale.exit_code == 1

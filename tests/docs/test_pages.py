@@ -38,7 +38,7 @@ def test_a_block_that_names_a_device_runs_on_every_device(block: str, name: str)
     """Only the name is replaced. The objects that it makes are on that device, and the block has its own assertions."""
     names: dict[str, Any] = {}
     exec(block.replace(NAMED, f'"{name}"'), names)  # noqa: S102 -- our own pages
-    found = {name_of(it) for value in names.values() for it in allocators_of(value)}
+    found = {name_of(item) for value in names.values() for item in allocators_of(value)}
 
     assert name in found
     assert "assert " in block
@@ -48,7 +48,7 @@ def allocators_of(value: object) -> list[DeviceAllocator]:
     """Return the allocators of a value, which is an allocator, a memory, a buffer or a blob."""
     around = (value, *(getattr(value, name, None) for name in ("device", "allocator", "data_memory")))
     inside = (getattr(around[-1], "device", None),)
-    return [it for it in (*around, *inside) if isinstance(it, DeviceAllocator)]
+    return [item for item in (*around, *inside) if isinstance(item, DeviceAllocator)]
 
 
 COMMANDS = [

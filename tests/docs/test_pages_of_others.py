@@ -114,11 +114,11 @@ def test_where_there_are_no_pictures_a_text_says_what_is_there(project: Path, bu
 def test_print_has_the_pdf(project: Path) -> None:
     out = built(project, "latex")
     (tex,) = out.glob("mine.tex")
-    pictures = sorted(it.read_bytes()[:5] for it in out.glob("syncedmem-*.pdf"))
+    pictures = sorted(path.read_bytes()[:5] for path in out.glob("syncedmem-*.pdf"))
 
     assert [b"%PDF-", b"%PDF-"] == pictures
     assert r"\label{\detokenize{index:read}}" in tex.read_text(encoding="utf-8")
-    assert all(it.stem in tex.read_text(encoding="utf-8") for it in out.glob("syncedmem-*.pdf"))
+    assert all(path.stem in tex.read_text(encoding="utf-8") for path in out.glob("syncedmem-*.pdf"))
 
 
 @pytest.mark.deep

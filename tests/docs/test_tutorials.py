@@ -64,14 +64,14 @@ def output_of(run: Run, monkeypatch: pytest.MonkeyPatch) -> str:
     return shown.getvalue()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda it: it.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_a_page_shows_what_its_programs_print(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for run in runs_of(page.read_text(encoding="utf-8")):
         with monkeypatch.context() as patch:
             assert output_of(run, patch) == run.printed, run.command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda it: it.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_a_page_begins_wrong_and_ends_right(page: Path) -> None:
     """Its first errors come from programs that readers see as wrong, ```py, and its last program has none."""
     blocks: list[Any] = FENCE.findall(page.read_text(encoding="utf-8"))

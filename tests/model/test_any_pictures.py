@@ -24,7 +24,7 @@ from syncedmem.model.exports.tables import table_of
 from syncedmem.model.states import space
 
 ANY = (*EDITIONS.values(), *EXAMPLES, DOOR, *PICTURED)
-DRAWN = {name: it for name, it in FORMATS.items() if it.calls}
+DRAWN = {name: kind for name, kind in FORMATS.items() if kind.calls}
 OF_MEMORIES = re.compile(r"\b(?:memory|memories|copy|copies|copied|fresh|sides?)\b", re.IGNORECASE)
 
 
@@ -43,7 +43,7 @@ def walk_of(machine: Machine) -> Trace:
     while state not in seen and len(names) < 6:
         seen.add(state)
         steps = space(machine).steps[state]
-        entry = next((it for it, step in steps.items() if step.after not in seen and not step.refusal), None)
+        entry = next((item for item, step in steps.items() if step.after not in seen and not step.refusal), None)
         if entry is None:
             break
         names.append(str(entry))
@@ -67,7 +67,7 @@ def test_every_machine_is_drawn_and_tabulated(name: str, machine: Machine) -> No
 
 
 @pytest.mark.parametrize("machine", [TCP, DOOR, SHOP], ids=str)
-@pytest.mark.parametrize("name", [it for it in DRAWN if it not in ("png", "pdf")])
+@pytest.mark.parametrize("name", [machine for machine in DRAWN if machine not in ("png", "pdf")])
 def test_what_is_no_memory_is_not_called_one(name: str, machine: Machine) -> None:
     for options in [{}, {"trace": walk_of(machine)}] if FORMATS[name].trace else [{}]:
         assert [] == OF_MEMORIES.findall(exported(name, machine, **options))
@@ -82,7 +82,9 @@ def test_what_is_no_memory_is_not_called_one_in_code(name: str, machine: Machine
 
 @pytest.mark.parametrize("name", ["c", "rust"])
 def test_the_buffer_of_a_memory_itself_is_only_where_a_call_adopts(name: str) -> None:
-    assert (True, False) == tuple("ownbuffer" in exported(name, it).lower().replace("_", "") for it in ("caffe", MSI))
+    assert (True, False) == tuple(
+        "ownbuffer" in exported(name, item).lower().replace("_", "") for item in ("caffe", MSI)
+    )
 
 
 @pytest.mark.parametrize("name", ["c", "rust", "tla", "promela"])
@@ -95,18 +97,18 @@ def test_code_says_where_the_caller_decides(name: str) -> None:
 
 
 @pytest.mark.parametrize("detail", [None, Detail.HEADS])
-@pytest.mark.parametrize("name", [it for it in DRAWN if it not in ("png", "pdf", "xstate")])
+@pytest.mark.parametrize("name", [machine for machine in DRAWN if machine not in ("png", "pdf", "xstate")])
 def test_a_call_that_leads_to_two_heads_has_its_guards(name: str, detail: Detail | None) -> None:
     """Without them it would look as if it could go either way."""
     text = re.sub(r"\\|#\d+;|<U\+\w+>", "", exported(name, TLS, detail=detail))
     for guard in ("early data", "client auth"):
         found = re.findall(rf".?(?=\b{guard}[\]:])", text.replace("&#33;", "!"))
-        assert {True, False} == {it == "!" for it in found}
+        assert {True, False} == {item == "!" for item in found}
 
 
 @pytest.mark.parametrize("machine", [VOTE, NOT_ALL], ids=str)
 @pytest.mark.parametrize("detail", [None, *Detail])
-@pytest.mark.parametrize("name", [it for it in DRAWN if it not in ("png", "pdf", "xstate")])
+@pytest.mark.parametrize("name", [machine for machine in DRAWN if machine not in ("png", "pdf", "xstate")])
 def test_a_call_that_does_nothing_otherwise_has_its_guard(name: str, detail: Detail | None, machine: Machine) -> None:
     if detail is Detail.CONFIGURATIONS and name in ("markdown", "html", "latex"):
         return  # it is in the name of the column
@@ -145,7 +147,7 @@ def test_a_trace_says_what_the_caller_decides(trace: str, said: list[str]) -> No
 
 
 def test_the_argument_of_a_call_is_stated_as_a_condition() -> None:
-    early, late = (trace_of(it, edition=NOT_ALL).lines() for it in ("count[!all yes]", "count"))
+    early, late = (trace_of(name, edition=NOT_ALL).lines() for name in ("count[!all yes]", "count"))
     assert ("1. count [!all yes] in V: refused, not all yet",) == early
     assert ("1. count [all yes]: V → C, nothing",) == late
     assert trace_of("count[all yes]", edition=NOT_ALL).lines() == late
@@ -203,7 +205,7 @@ def test_a_condition_is_a_guard_where_it_decides(
     rows: list[Row], calls: list[Call | str], detail: Detail, labels: list[str]
 ) -> None:
     edges = drawing(Machine("m", rows, calls=calls), detail=detail).edges
-    assert labels == [it for edge in edges for it in edge.labels]
+    assert labels == [label for edge in edges for label in edge.labels]
 
 
 def test_a_call_that_stays_and_does_nothing_has_its_guards_alone() -> None:

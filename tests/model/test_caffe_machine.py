@@ -42,7 +42,7 @@ def test_states_of_a_configuration_do_the_same(edition: str) -> None:
     """The pinned flag and the mode decide no action and no configuration, so one entry is enough for all."""
     machine, found = EDITIONS[edition], space(EDITIONS[edition])
     for state, row in some(found.steps.items()):
-        for entry, step in some(it for it in row.items() if it[0].call):
+        for entry, step in some(cell for cell in row.items() if cell[0].call):
             cell = matrix(machine)[found.configuration(state)][entry]
             after = found.configuration(step.after)
             assert (step.actions, step.refusal, after) == (cell.actions, cell.refusal, cell.after)
@@ -67,4 +67,4 @@ def test_inputs_are_calls_and_unless_told_otherwise_null_data_and_modes() -> Non
 def test_the_early_edition_adopts_no_device_memory_and_pushes_nothing() -> None:
     """The two calls were added later, and external device memory came with them."""
     assert {"set_gpu_data", "async_gpu_push"} == caffe.CAFFE.calls.keys() - caffe.EARLY.calls.keys()
-    assert {"-", "o"} == {str(it)[-1] for it in configurations(caffe.EARLY)}
+    assert {"-", "o"} == {str(configuration)[-1] for configuration in configurations(caffe.EARLY)}

@@ -216,7 +216,7 @@ def luminance(colour: str) -> float:
 def test_svg_is_legible_in_light_and_dark(palette: Palette) -> None:
     """The contrast is 4.5 to 1 for text and 3 to 1 for lines (WCAG AA). Only faint parts may have less."""
     paper = luminance(palette.paper)
-    for name, colour in some(it for it in palette._asdict().items() if it[0] not in ("paper", "head", "faint")):
+    for name, colour in some(item for item in palette._asdict().items() if item[0] not in ("paper", "head", "faint")):
         low, high = sorted((paper, luminance(colour)))
         assert (high + 0.05) / (low + 0.05) >= (4.5 if name in ("ink", "soft", "miss") else 3.0), name
 

@@ -47,13 +47,13 @@ def test_machines_in_other_words_are_compared_by_meaning() -> None:
 )
 def test_the_sequence_is_a_shortest_one(call: str, head: str, parts: dict[str, str], sequence: list[str]) -> None:
     found = compare(caffe.CAFFE, changed(caffe.CAFFE, call, head, **parts))
-    assert sequence == [str(it) for it in found.cells[0].sequence]
+    assert sequence == [str(item) for item in found.cells[0].sequence]
     assert head == found.cells[0].heads[0]
 
 
 def test_a_flag_that_differs_is_a_difference() -> None:
     kept = changed(caffe.CAFFE, "set_cpu_data", "UNINITIALIZED", do="allocate_cpu")
-    assert ["set_cpu_data"] == [str(it) for it in compare(caffe.CAFFE, kept).cells[0].sequence]
+    assert ["set_cpu_data"] == [str(item) for item in compare(caffe.CAFFE, kept).cells[0].sequence]
 
 
 def test_what_only_one_has_is_listed() -> None:

@@ -56,7 +56,7 @@ def test_every_format_has_every_edition(name: str, edition: str) -> None:
     assert not re.search(r"[ \t]$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("name", "detail"), [(name, it) for name in PURE for it in FORMATS[name].details])
+@pytest.mark.parametrize(("name", "detail"), [(name, detail) for name in PURE for detail in FORMATS[name].details])
 def test_every_detail_is_another_text(name: str, detail: Detail) -> None:
     text = export(name, detail=detail)
     assert text
@@ -181,7 +181,9 @@ def test_the_end_has_the_name_that_it_has_in_the_machine() -> None:
         "door", [Row("open", "A", "B"), Row("leave", ["A", "B"])], calls=[Call("open"), Call("leave", "release")]
     )
     drawn = exported("plantuml", edition=door)
-    assert ["state0 --> [*] : leave", "state1 --> [*] : leave"] == [it for it in drawn.splitlines() if "> [*]" in it]
+    assert ["state0 --> [*] : leave", "state1 --> [*] : leave"] == [
+        line for line in drawn.splitlines() if "> [*]" in line
+    ]
 
 
 @pytest.mark.parametrize("detail", Detail)
@@ -233,9 +235,11 @@ def test_graphviz_draws_every_node_and_edge(edition: str, detail: Detail) -> Non
     root = ET.fromstring(done.stdout)  # noqa: S314 -- from Graphviz
     drawn = drawing(edition, detail=detail)
     arrows = [text for node in root.iter(f"{SVG}title") if "->" in (text := node.text or "")]
-    assert sorted([f"->{drawn.nodes[0].name}", *(f"{it.source}->{it.dest}" for it in drawn.edges)]) == sorted(arrows)
+    assert sorted([f"->{drawn.nodes[0].name}", *(f"{edge.source}->{edge.dest}" for edge in drawn.edges)]) == sorted(
+        arrows
+    )
     words = [node.text for node in root.iter(f"{SVG}text")]
-    said = [drawn.title, *(node.name for node in drawn.nodes), *(text for it in drawn.edges for text in it.labels)]
+    said = [drawn.title, *(node.name for node in drawn.nodes), *(text for edge in drawn.edges for text in edge.labels)]
     assert not [text for text in (*said, *(note.text for note in drawn.notes)) if text not in words]
 
 
@@ -493,11 +497,13 @@ def test_a_trace_is_drawn_as_a_way(detail: Detail) -> None:
     root = ET.fromstring(str(export("svg", trace=trace, detail=detail)))  # noqa: S314 -- our own
     arrows = [node for node in root.iter(f"{SVG}g") if "data-source" in node.attrib]
     taken = {
-        (it.attrib["data-source"], it.attrib["data-dest"]) for it in arrows if "smd-taken" in it[0].attrib["class"]
+        (arrow.attrib["data-source"], arrow.attrib["data-dest"])
+        for arrow in arrows
+        if "smd-taken" in arrow[0].attrib["class"]
     }
     ways = {("UNINITIALIZED", "HEAD_AT_CPU"), ("HEAD_AT_CPU", "SYNCED"), ("SYNCED", "SYNCED")}
     assert ways == taken
-    assert len(arrows) - len(ways) == sum("smd-faint" in it[0].attrib["class"] for it in arrows)
+    assert len(arrows) - len(ways) == sum("smd-faint" in arrow[0].attrib["class"] for arrow in arrows)
     texts = [node.text or "" for node in root.iter(f"{SVG}text")]
     assert {"1: cpu_data", "2: gpu_data", "3: cpu_data"} <= set(texts)
     assert texts[-1] == "Copied: 64 bytes to GPU, 0 bytes to CPU."

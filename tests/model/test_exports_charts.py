@@ -53,10 +53,10 @@ def test_xstate_with_guards_is_the_machine(machine: Machine) -> None:
     ]
     answer = run_node("run_xstate.mjs", {"machine": xstate_machine(machine, detail=Detail.GUARDS), "cases": asked})
     assert answer["initial"] == "UNINITIALIZED"
-    for (state, entry), it in zip(cases(machine), answer["found"], strict=True):
-        mode = it["context"].pop("mode")
-        facts = frozenset(name for name, value in it["context"].items() if value)
-        assert expected(machine, state, entry) == (it["value"], facts, it["actions"], it["refusal"])
+    for (state, entry), pair in zip(cases(machine), answer["found"], strict=True):
+        mode = pair["context"].pop("mode")
+        facts = frozenset(name for name, value in pair["context"].items() if value)
+        assert expected(machine, state, entry) == (pair["value"], facts, pair["actions"], pair["refusal"])
         assert mode == (entry.value or state.settings[0])
 
 
@@ -67,11 +67,11 @@ def test_xstate_with_configurations_is_the_matrix(machine: Machine) -> None:
     chart = xstate_machine(machine, detail=Detail.CONFIGURATIONS)
     answer = run_node("run_xstate.mjs", {"machine": chart, "cases": request})
     assert answer["initial"] == "U:--"
-    for (_, _, entry), it in zip(rows, answer["found"], strict=True):
+    for (_, _, entry), pair in zip(rows, answer["found"], strict=True):
         assert (str(entry.after), [*entry.actions], entry.refusal or None) == (
-            it["value"],
-            it["actions"],
-            it["refusal"],
+            pair["value"],
+            pair["actions"],
+            pair["refusal"],
         )
 
 

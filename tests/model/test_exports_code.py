@@ -118,9 +118,9 @@ def effects(machine: Machine) -> list[str]:
     """Return what each action does, as numbers."""
     verbs = list(dict.fromkeys(action.does for action in EVERYTHING.actions.values()))
     return [
-        f"{verbs.index(it.does) + 1} {EVERYTHING.sides.index(it.side)} {int(it.queued)} "
-        f"{mask(it.sets)} {mask(it.clears)}"
-        for it in machine.actions.values()
+        f"{verbs.index(action.does) + 1} {EVERYTHING.sides.index(action.side)} {int(action.queued)} "
+        f"{mask(action.sets)} {mask(action.clears)}"
+        for action in machine.actions.values()
     ]
 
 

@@ -120,7 +120,10 @@ WRONG = {
 @pytest.mark.parametrize("invariant", WRONG)
 def test_a_wrong_table_breaks_the_invariant(invariant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forgets = invariant == "OwnedExists"
-    actions = [replace(it, clears=it.clears[:1]) if forgets and it == FREE_CPU else it for it in CAFFE.actions.values()]
+    actions = [
+        replace(action, clears=action.clears[:1]) if forgets and action == FREE_CPU else action
+        for action in CAFFE.actions.values()
+    ]
     machine = Machine(
         "caffe",
         WRONG[invariant],

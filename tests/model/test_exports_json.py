@@ -96,7 +96,9 @@ def test_cells_are_those_of_the_matrix(machine: Machine) -> None:
         for before, row in matrix(machine).items()
         for asked, entry in row.items()
     ]
-    assert expected == [(it["configuration"], it["input"], it["actions"], it["after"]) for it in found["cells"]]
+    assert expected == [
+        (cell["configuration"], cell["input"], cell["actions"], cell["after"]) for cell in found["cells"]
+    ]
     for cell in found["cells"]:
         before, asked = configurations[cell["configuration"]], inputs[cell["input"]]
         row = read.row(asked, before["head"], frozenset(before["facts"]))
@@ -107,11 +109,11 @@ def test_cells_are_those_of_the_matrix(machine: Machine) -> None:
 
 def test_a_refusal_says_why() -> None:
     cells = edition_of(machine_document(), "caffe")["cells"]
-    cell = next(it for it in cells if (it["configuration"], it["input"]) == ("S:oo", "async_gpu_push"))
+    cell = next(cell for cell in cells if (cell["configuration"], cell["input"]) == ("S:oo", "async_gpu_push"))
     assert cell["refusal"] == "not_head_at_cpu"
     assert cell["reason"] == "async_gpu_push is not allowed in head SYNCED; it needs HEAD_AT_CPU"
     assert all((cell["refusal"] is None) == (cell["reason"] is None) for cell in cells)
-    (door,) = [it for it in machine_document(MACHINES[0])["editions"][0]["cells"] if it["refusal"]]
+    (door,) = [cell for cell in machine_document(MACHINES[0])["editions"][0]["cells"] if cell["refusal"]]
     assert door["reason"] == "open is not allowed in head SHUT: no_key"
 
 
@@ -162,7 +164,7 @@ def test_citations_are_read_completely() -> None:
     """Every number of a citation is read."""
     for row in some(edition_of(machine_document(), "caffe")["transitions"]):
         said = re.findall(r"\d+", row["cite"])
-        read = [str(line) for it in row["sources"] for line in dict.fromkeys((it["first"], it["last"]))]
+        read = [str(line) for item in row["sources"] for line in dict.fromkeys((item["first"], item["last"]))]
         assert read == said
 
 

@@ -87,6 +87,8 @@ def test_graphviz_and_plantuml_draw_every_head(format_: str, machine: Machine) -
     assert [] == [head for head in machine.heads if "".join(head.split()) not in shown]
 
 
-@pytest.mark.parametrize("machine", [it for it in MACHINES if it is not SPELLING], ids=str)  # no font has its letters
+@pytest.mark.parametrize(
+    "machine", [machine for machine in MACHINES if machine is not SPELLING], ids=str
+)  # no font has its letters
 def test_latex_is_set(machine: Machine, tmp_path: Path) -> None:
     assert typeset(tmp_path, str(export("latex", edition=machine, detail=Detail.HEADS)))

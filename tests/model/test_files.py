@@ -119,7 +119,7 @@ def test_a_link_that_is_not_followed_is_replaced(tmp_path: Path) -> None:
         assert (b"after", False) == ((tmp_path / "link").read_bytes(), (tmp_path / "link").is_symlink())
     assert (b"before", {"a", "folder", "link"}) == (
         (tmp_path / "a").read_bytes(),
-        {it.name for it in tmp_path.iterdir()},
+        {path.name for path in tmp_path.iterdir()},
     )
 
 

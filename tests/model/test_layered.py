@@ -45,9 +45,9 @@ def covered(root: ET.Element) -> list[tuple[str, str]]:
     """What lies on something else; arrows may cross."""
     boxes, arrows = head_boxes(root), stretches(root)
     labels = text_boxes(root)
-    outside = [it for it in labels if not any(within(it[1], box) for box in boxes.values())]
+    outside = [label for label in labels if not any(within(label[1], box) for box in boxes.values())]
     found = collisions([*outside, *boxes.items()])
-    found += [(name, it) for name, way in arrows for it, box in [*labels, *boxes.items()] if overlap(way, box)]
+    found += [(name, label) for name, way in arrows for label, box in [*labels, *boxes.items()] if overlap(way, box)]
     return found + [(one, other) for (one, a), (other, b) in combinations(arrows, 2) if one != other and lie_on(a, b)]
 
 
@@ -66,7 +66,7 @@ def test_nothing_lies_on_anything(machine: Machine, detail: Detail) -> None:
 
     assert [] == covered(root)
     width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])
-    assert [] == [it for it in text_boxes(root) if not within(it[1], (0, 0, width, height))]
+    assert [] == [box for box in text_boxes(root) if not within(box[1], (0, 0, width, height))]
 
 
 @pytest.mark.parametrize("machine", [MSI, THIRD, DOOR], ids=str)
@@ -84,7 +84,9 @@ def test_every_call_is_there_from_every_state(machine: Machine) -> None:
     loops = [line.call for edge in edges if edge.source == edge.dest for line in edge.lines]
 
     assert sorted(loops) == sorted(stays)
-    assert {(it.source, it.dest, line.call) for it in edges if it.source != it.dest for line in it.lines} == seen
+    assert {
+        (edge.source, edge.dest, line.call) for edge in edges if edge.source != edge.dest for line in edge.lines
+    } == seen
 
 
 def test_a_trace_and_coverage_fit() -> None:
@@ -148,7 +150,7 @@ def test_ends_are_below_and_mutual_neighbours_beside_each_other() -> None:
 def test_equal_labels_to_one_head_join() -> None:
     """The words are there once; each head has its own arrow, which ends on that of another."""
     root = parsed(diagram_svg(LIFT))
-    ((sources, _), group), *others = [it for it in arrow_groups(root) if "timeout" in texts(it[1], "smd-call")]
+    ((sources, _), group), *others = [group for group in arrow_groups(root) if "timeout" in texts(group[1], "smd-call")]
     assert not others
     assert {"floor 2", "floor 3", "floor 4"} == set(sources.split("\n"))
     first, *joining = [points(path) for path in group.iter(f"{SVG}path") if "smd-way" in classes(path)]
@@ -173,7 +175,7 @@ def test_a_drawing_to_the_right_is_wider_than_high(machine: Machine) -> None:
     _, _, width, height = map(float, root.attrib["viewBox"].split())
     assert width > height
     assert [] == covered(root)
-    assert [] == [it for it in text_boxes(root) if not within(it[1], (0, 0, width, height))]
+    assert [] == [box for box in text_boxes(root) if not within(box[1], (0, 0, width, height))]
 
 
 def test_a_large_machine_is_drawn() -> None:
@@ -237,4 +239,4 @@ def test_no_head_is_above_one_that_every_way_to_it_passes(machine: Machine) -> N
     heights = {box.name: box.centre[1] for box in layered(drawing(machine)).boxes}
     for before in machine.heads:
         later = machine.heads.keys() - reached_without(machine, before) - {before}
-        assert [] == [it for it in later if heights[it] <= heights[before]]
+        assert [] == [item for item in later if heights[item] <= heights[before]]

@@ -24,7 +24,7 @@ def shown(value: Any) -> str | None:
 def marked(svg: str) -> list[str]:
     """Return the names of the states with a thick border."""
     elements = list(fromstring(svg))  # noqa: S314 -- our own
-    boxes = [k for k, it in enumerate(elements) if it.get("stroke-width") == "5"]
+    boxes = [k for k, element in enumerate(elements) if element.get("stroke-width") == "5"]
     return ["".join(elements[k + 1].itertext()) for k in boxes]
 
 

@@ -38,7 +38,7 @@ def test_any_machine_has_every_text(format_: str, machine: Machine) -> None:
 @pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
 def test_a_drawing_has_the_arrows_of_the_matrix(machine: Machine) -> None:
     drawn = drawing(machine, detail=Detail.CONFIGURATIONS)
-    assert [str(it) for it in configurations(machine)] == [node.name for node in drawn.nodes]
+    assert [str(configuration) for configuration in configurations(machine)] == [node.name for node in drawn.nodes]
     assert len({(edge.source, edge.dest) for edge in drawn.edges}) == len(drawn.edges)
     expected = {
         (str(before), str(asked), str(entry.after))

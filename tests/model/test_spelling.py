@@ -20,7 +20,7 @@ ENUMERATIONS = sorted(
         for value in NAMES.values()
         if isinstance(value, enum.EnumMeta) and value.__module__.startswith("syncedmem")
     },
-    key=lambda it: it.__name__,
+    key=lambda name: name.__name__,
 )
 OPEN: list[Any] = [
     *caffe.CAFFE.rows,
@@ -36,16 +36,16 @@ OPEN: list[Any] = [
 OPENED = NAMES | vars(caffe) | vars(states) | vars(moves)
 
 
-@pytest.mark.parametrize("kind", [it for it in ENUMERATIONS if len(it)])
+@pytest.mark.parametrize("kind", [enumeration for enumeration in ENUMERATIONS if len(enumeration)])
 def test_a_member_prints_as_its_name(kind: enum.EnumMeta) -> None:
     members: list[Any] = list(kind)
 
     assert members
-    assert [f"{kind.__name__}.{it.name}" for it in members] == [repr(it) for it in members]
+    assert [f"{kind.__name__}.{member.name}" for member in members] == [repr(member) for member in members]
 
 
 def test_words_rows_and_states_of_machines_print_as_python() -> None:
-    assert OPEN == [eval(repr(it), OPENED) for it in OPEN]  # noqa: S307 -- our own
+    assert OPEN == [eval(repr(machine), OPENED) for machine in OPEN]  # noqa: S307 -- our own
     assert "Row('cpu_data', 'UNINITIALIZED', 'HEAD_AT_CPU', do=('allocate_cpu', 'zero_cpu'))" == repr(
         caffe.CAFFE.rows[0]
     ).replace(f", cite={caffe.CAFFE.rows[0].cite!r}", "")

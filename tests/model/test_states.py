@@ -45,7 +45,7 @@ def test_rows_that_transitions_does_not_keep_are_refused(monkeypatch: pytest.Mon
     library: Any = Transitions
 
     def forgetful(*, transitions: list[dict[str, object]], **others: object) -> Any:
-        return library(transitions=[it | {"unless": []} for it in transitions], **others)
+        return library(transitions=[transition | {"unless": []} for transition in transitions], **others)
 
     monkeypatch.setattr("syncedmem.model.moves.Transitions", forgetful)
     with pytest.raises(DeclarationError, match=r"^door: transitions changed the rows of open in SHUT$"):

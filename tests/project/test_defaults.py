@@ -14,9 +14,10 @@ from syncedmem.spec.fuzz import fuzz
 def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
     """The model declares them, because ``--help`` must not import the spec."""
     here, there = (
-        {name: it.default for name, it in signature(function).parameters.items()} for function in (command, fuzz)
+        {name: parameter.default for name, parameter in signature(function).parameters.items()}
+        for function in (command, fuzz)
     )
     declared = FUZZ._asdict()
 
     assert declared == {name: there[name] for name in declared} == {name: here[name] for name in declared}
-    assert {DEFAULT_STEPS} == {signature(it).parameters["steps"].default for it in (check_conformance, verify)}
+    assert {DEFAULT_STEPS} == {signature(item).parameters["steps"].default for item in (check_conformance, verify)}

@@ -48,7 +48,7 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     folders = (
         *(ROOT / room for room in ROOMS),
-        *(it for it in PACKAGE.iterdir() if it.is_dir() and not it.is_symlink()),
+        *(path for path in PACKAGE.iterdir() if path.is_dir() and not path.is_symlink()),
     )
     for package in (found for folder in folders for found in folder.rglob("__init__.py")):
         copy = tmp_path / package.relative_to(ROOT)

@@ -38,7 +38,7 @@ def outcomes(pytester: pytest.Pytester, tests: str, *options: str) -> dict[str, 
 
 
 def test_pytest_finds_it_by_itself() -> None:
-    (entry,) = {it.value for it in entry_points(group="pytest11", name="syncedmem")}
+    (entry,) = {point.value for point in entry_points(group="pytest11", name="syncedmem")}
 
     assert "syncedmem.pytest_plugin" == entry
 

@@ -91,8 +91,8 @@ def of_allocator(allocator: Any, call: str) -> dict[str, Any]:
 
 def blocks_of(allocator: Any, given: dict[str, Any]) -> object:
     blocks: list[Any] = [given[name] for name in ("ptr", "src") if name in given]
-    contents = [it.get() if hasattr(it, "get") else it for it in blocks]
-    return getattr(allocator, "live_blocks", None), [it.tolist() for it in contents]
+    contents = [block.get() if hasattr(block, "get") else block for block in blocks]
+    return getattr(allocator, "live_blocks", None), [content.tolist() for content in contents]
 
 
 def of_memory(_: Any, call: str) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def written_blob() -> Blob[Any]:
 
 def parts_of(blob: Blob[Any], _: Any) -> object:
     memories = blob.data_memory, blob.diff_memory
-    return blob.shape, blob.capacity, memories, [state_of(it) for it in memories]
+    return blob.shape, blob.capacity, memories, [state_of(memory) for memory in memories]
 
 
 def of_buffer(_: Any, call: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def public_calls(kind: Any) -> Iterator[tuple[str, list[inspect.Parameter]]]:
             # What an adaptor passes on as it is has the parameters of the base class.
             passed_on = issubclass(kind, Adaptor) and name in ("memcpy", "memset_zero")
             of_call = inspect.signature(getattr(Adaptor if passed_on else kind, name)).parameters.values()
-            yield name, [it for it in of_call if it.name != "self"]
+            yield name, [item for item in of_call if item.name != "self"]
     if "Pinned" not in kind.__name__:  # these are made by their devices
         yield "__init__", [*inspect.signature(kind).parameters.values()]
 
@@ -193,12 +193,16 @@ def perform(owner: Any, call: str, parameters: list[inspect.Parameter], given: d
         setattr(owner, call, given["value"])
         return
     places: list[Any] = []
-    for it in parameters:
-        if it.kind is it.VAR_POSITIONAL:
-            places += given[it.name] if isinstance(given[it.name], tuple) else [given[it.name]]
-        elif it.kind is it.POSITIONAL_OR_KEYWORD:
-            places.append(given.get(it.name, it.default))
-    names = {it.name: given[it.name] for it in parameters if it.kind is it.KEYWORD_ONLY and it.name in given}
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            places += given[parameter.name] if isinstance(given[parameter.name], tuple) else [given[parameter.name]]
+        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            places.append(given.get(parameter.name, parameter.default))
+    names = {
+        parameter.name: given[parameter.name]
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name in given
+    }
     use_result(owner, call, getattr(owner, "__class__" if call == "__init__" else call)(*places, **names))
 
 
@@ -267,7 +271,7 @@ def test_a_flag_is_true_or_false(name: str) -> None:
     case = CASES[name]
     faults: list[str] = []
     for call, parameters in public_calls(type(case.make())):
-        for parameter in (it for it in parameters if isinstance(it.default, bool)):
+        for parameter in (parameter for parameter in parameters if isinstance(parameter.default, bool)):
             right = np.bool_(parameter.default)
             values: list[Any] = [right, np.zeros(2), np.zeros(1), "yes", None, 2, []]
             faults += [

@@ -30,7 +30,7 @@ def subject(machine: Machine, make: Callable[..., Any] = ReferenceMemory, **opti
     return Subject(machine.name, made, CPUDeviceAllocator(), SimulatedDeviceAllocator(), edition=machine, **options)
 
 
-@pytest.mark.parametrize("machine", OURS, ids=lambda it: f"{it.name}-{len(it.sides)}")
+@pytest.mark.parametrize("machine", OURS, ids=lambda machine: f"{machine.name}-{len(machine.sides)}")
 def test_the_reference_performs_the_table_of_any_machine(machine: Machine) -> None:
     verdict = check_conformance(subject(machine), steps=100)
 
@@ -49,7 +49,7 @@ def test_the_reference_performs_the_table_of_every_edition(name: str) -> None:
     assert 0 == verdict.coverage.missing
 
 
-@pytest.mark.parametrize("machine", [*OURS, DOOR, TCP], ids=lambda it: f"{it.name}-{len(it.sides)}")
+@pytest.mark.parametrize("machine", [*OURS, DOOR, TCP], ids=lambda machine: f"{machine.name}-{len(machine.sides)}")
 def test_without_a_policy_the_table_alone_judges(machine: Machine) -> None:
     """Then calls that mean nothing are made too, and their heads are compared."""
     judged = subject(machine, policy=None)
@@ -104,7 +104,9 @@ class FarFromTruth(ReferenceMemory):
 def test_a_wrong_memory_of_another_machine_is_refused(
     machine: Machine, make: Callable[..., Any], requirement: str
 ) -> None:
-    assert requirement in {it.requirement for it in check_conformance(subject(machine, make), steps=0).violations}
+    assert requirement in {
+        violation.requirement for violation in check_conformance(subject(machine, make), steps=0).violations
+    }
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_a_memory_with_a_wrong_row_is_refused(
 ) -> None:
     wrong = subject(machine, table=changed(machine, call, head, **parts))
 
-    assert requirement in {it.requirement for it in check_conformance(wrong, steps=0).violations}
+    assert requirement in {violation.requirement for violation in check_conformance(wrong, steps=0).violations}
 
 
 def test_what_a_machine_cannot_break_is_not_judged() -> None:

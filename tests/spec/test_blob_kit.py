@@ -67,11 +67,11 @@ def test_steps_of_blobs_are_steps(steps: int) -> None:
     taken = [
         check_blobs(device_subject(HandmadeBlob), steps=steps, seed=seed, suites=["walks"]).generated for seed in (0, 1)
     ]
-    first, other = (it.moves if it else Counter[str]() for it in taken)
+    first, other = (item.moves if item else Counter[str]() for item in taken)
 
     assert min(first.total(), other.total()) >= steps
     assert first != other
-    assert all(it and 8 * it.walks <= it.moves.total() and it.starts for it in taken)
+    assert all(item and 8 * item.walks <= item.moves.total() and item.starts for item in taken)
 
 
 def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
@@ -83,7 +83,7 @@ def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
     assert {"B17-gpu-shape", "B29-update-side"} < device - host
     assert {"B44-int-count"} == caffe - device
     assert {"safe"} == {REQUIREMENTS[name].profile for name in device - caffe}
-    assert {name for name, it in REQUIREMENTS.items() if it.kind == "blob"} == device | host | caffe
+    assert {name for name, requirement in REQUIREMENTS.items() if requirement.kind == "blob"} == device | host | caffe
 
 
 def test_what_a_subject_is_not_judged_by_is_no_violation() -> None:
@@ -193,7 +193,7 @@ def test_failures_are_tried_from_their_level_on() -> None:
 def test_the_tables_are_judged_by_heads_alone() -> None:
     assert not check_blobs(at("L1"), suites=["tables"]).violations
     wrong = check_blobs(at("L0", BLOB_BUGS["UpdateByMode"].make), suites=["tables"], shorten=False)
-    assert [it.requirement for it in wrong.violations] == ["B29-update-side"]
+    assert [violation.requirement for violation in wrong.violations] == ["B29-update-side"]
 
 
 def test_extents_that_are_excepted_hide_nothing() -> None:
@@ -202,7 +202,7 @@ def test_extents_that_are_excepted_hide_nothing() -> None:
     assert not check_blobs(eager, suites=["tables"], tolerance=tolerance).violations
     assert tolerance.met == {"B67-shape-lazy"}
     found = check_blobs(eager, suites=["tables"], shorten=False).violations
-    assert [it.requirement for it in found] == ["B67-shape-lazy"]
+    assert [item.requirement for item in found] == ["B67-shape-lazy"]
 
 
 # --- what a violation says

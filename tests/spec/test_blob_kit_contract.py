@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from syncedmem.spec import Subject
 
 MADE = "subject.make((1,), dtype='float32', host=subject.host, device=subject.device)"
-_OWN = {it.__module__ for it in (*IntHandmadeBlob.__mro__, ReferenceMemory)} | {__name__}
-NAMES = [name for it in CALLS for name in it.names]
+_OWN = {item.__module__ for item in (*IntHandmadeBlob.__mro__, ReferenceMemory)} | {__name__}
+NAMES = [name for call in CALLS for name in call.names]
 
 
 def watching(base: Any, used: set[str], **more: Any) -> Any:
@@ -66,7 +66,7 @@ def test_the_kit_uses_what_is_listed(base: Any, profile: Any, subject: Callable[
     kinds = {"always", "messages", profile, "no device" if wired.device is None else "device"}
 
     assert [] == verdict.violations
-    assert {name for it in CALLS for name in it.names if it.asked in kinds} == used
+    assert {name for call in CALLS for name in call.names if call.asked in kinds} == used
     assert {"head", "size", "cpu_data", "gpu_data"} >= of_memories > {"head", "size"}
 
 
@@ -74,14 +74,14 @@ def test_the_kit_uses_what_is_listed(base: Any, profile: Any, subject: Callable[
 def test_what_is_listed_is_there_with_these_arguments(make: Any) -> None:
     """Both our blobs take the listed arguments with the same defaults, and flags with the same names."""
     assert len(NAMES) == len(set(NAMES))
-    for it in CALLS:
-        for name in it.names:
+    for call in CALLS:
+        for name in call.names:
             found = getattr(make, name, None)
-            if it.arguments is None:
+            if call.arguments is None:
                 assert not isinstance(found, FunctionType) or name == "shape_string"
                 continue
             names: dict[str, Any] = {}
-            exec(f"def listed(self, {it.arguments}): ...", names)  # noqa: S102 -- the text is from the table of the kit
+            exec(f"def listed(self, {call.arguments}): ...", names)  # noqa: S102 -- the text is from the table of the kit
             listed, there = told(names["listed"]), told(found)
             assert listed == there[: len(listed)], name
             assert all(default is not Parameter.empty for _, default, _ in there[len(listed) :])
@@ -91,9 +91,9 @@ def told(function: Any) -> list[tuple[Any, ...]]:
     """Return the kind and the default of each positional parameter, and the names of flags."""
     parameters = list(signature(function).parameters.values())[1:]
     return [
-        (it.kind, it.default, it.name if isinstance(it.default, bool) else "")
-        for it in parameters
-        if it.kind is not Parameter.KEYWORD_ONLY
+        (parameter.kind, parameter.default, parameter.name if isinstance(parameter.default, bool) else "")
+        for parameter in parameters
+        if parameter.kind is not Parameter.KEYWORD_ONLY
     ]
 
 

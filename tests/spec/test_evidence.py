@@ -64,12 +64,18 @@ def test_the_evidence_has_the_size_it_says() -> None:
         ),
         pytest.param(
             changed(caffe.CAFFE, "async_gpu_push", C, do=unless_tested),
-            [f"caffe C:{it} async_gpu_push: observed 'h2d* -> S:{it}', declared '-> S:{it}'" for it in sorted(BOTH)],
+            [
+                f"caffe C:{item} async_gpu_push: observed 'h2d* -> S:{item}', declared '-> S:{item}'"
+                for item in sorted(BOTH)
+            ],
             id="missing action",
         ),
         pytest.param(
             changed(caffe.CAFFE, "mutable_gpu_data", S, dest=S),
-            [f"caffe S:{it} mutable_gpu_data: observed '-> G:{it}', declared '-> S:{it}'" for it in sorted(BOTH)],
+            [
+                f"caffe S:{item} mutable_gpu_data: observed '-> G:{item}', declared '-> S:{item}'"
+                for item in sorted(BOTH)
+            ],
             id="wrong head",
         ),
         pytest.param(
@@ -81,7 +87,7 @@ def test_the_evidence_has_the_size_it_says() -> None:
                     Row("async_gpu_push", S, S),
                 ],
             ),
-            [f"caffe S:{it} async_gpu_push: observed 'refused', declared '-> S:{it}'" for it in sorted(BOTH)],
+            [f"caffe S:{item} async_gpu_push: observed 'refused', declared '-> S:{item}'" for item in sorted(BOTH)],
             id="refusal dropped",
         ),
     ],
@@ -107,7 +113,7 @@ def test_a_wrong_row_of_the_build_without_a_device_is_found() -> None:
 def test_a_wrong_step_of_the_tutorial_is_found(call: str, wrong: dict[str, Any], problem: str) -> None:
     """By the first difference; others in later steps may follow it."""
     found = compare_model(changed(caffe.CAFFE, "mutable_gpu_data", call, **wrong))
-    assert f"tutorial mutable_gpu_data: {problem}" == next(it for it in found if it.startswith("tutorial"))
+    assert f"tutorial mutable_gpu_data: {problem}" == next(item for item in found if item.startswith("tutorial"))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from syncedmem.spec.engine.violation import UnfitMakerError
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "allocator",
-    [it for it in devices() if it.device_type is not DeviceType.CUDA],
+    [device for device in devices() if device.device_type is not DeviceType.CUDA],
     ids=lambda allocator: str(allocator.device_type.name),
 )
 def test_the_runtime_meets_every_requirement_on_every_device(allocator: Any) -> None:
@@ -106,7 +106,7 @@ def test_every_requirement_can_be_checked_on_some_subject() -> None:
     """Each subject leaves out only the requirements that do not apply to it."""
     device, host = set(requirements_for(device_subject())), set(requirements_for(host_subject()))
 
-    memories = {name for name, it in REQUIREMENTS.items() if it.kind == "memory"}
+    memories = {name for name, requirement in REQUIREMENTS.items() if requirement.kind == "memory"}
 
     assert memories == device | host
     assert {"R30-no-gpu"} == memories - device
@@ -123,7 +123,7 @@ def test_requirements_are_numbered_once_and_have_a_source() -> None:
         assert found, kind
         assert [f"{kind}{k:02}" for k in range(1, len(found) + 1)] == found
     assert len(numbers) == sum(map(len, by_kind.values()))
-    assert all(it.text.endswith(".") and it.source for it in REQUIREMENTS.values())
+    assert all(requirement.text.endswith(".") and requirement.source for requirement in REQUIREMENTS.values())
 
 
 def test_the_suites_fit_the_subject() -> None:

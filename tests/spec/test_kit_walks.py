@@ -94,14 +94,14 @@ def test_the_same_seed_takes_the_same_walks_and_another_seed_takes_others() -> N
     assert not set(first) & set(other)
 
 
-@pytest.mark.parametrize("machine", [caffe.CAFFE, MSI], ids=lambda it: it.name)
+@pytest.mark.parametrize("machine", [caffe.CAFFE, MSI], ids=lambda named: named.name)
 def test_the_state_machine_has_the_rules_of_the_machine(machine: Machine) -> None:
     """So a user of pytest gets a test of any memory: ``TestMine = state_machine(subject).TestCase``."""
     make = partial(ReferenceMemory, machine=machine)
     device = SimulatedDeviceAllocator() if machine is caffe.CAFFE else None
     subject = Subject("mine", make, CPUDeviceAllocator(), device, edition=machine, policy=POLICIES.get(machine))
     walking = state_machine(subject)
-    rules = {it.function.__name__ for it in walking().rules}
+    rules = {rule.function.__name__ for rule in walking().rules}
 
     assert all(any(name.endswith(f"_{call}") for name in rules) for call in machine.calls)
     result = unittest.TestResult()
@@ -155,7 +155,7 @@ def test_sizes_are_shrunk_too() -> None:
     moves = tuple((number, move) for move in (WRITE, GPU_READ, WRITE, GPU_READ) for number in (0, 1))
     found = found_in(device_subject(make), case_of((4097, 64, 5), moves))
 
-    made = [it for it in found.statements if "subject.make(" in it]
+    made = [statement for statement in found.statements if "subject.make(" in statement]
     assert ["memory = subject.make(100, host=host, device=device)"] == made
 
 

@@ -35,11 +35,11 @@ def learned(make: Any, *, edition: str = "cpu_only", level: Level = "L2", **want
 
 def broken(report: LearnReport) -> dict[str, str]:
     """Return the cells that differ, each with the number of the requirement."""
-    return {cell: it.requirement.partition("-")[0] for cell, it in report.findings.items()}
+    return {cell: finding.requirement.partition("-")[0] for cell, finding in report.findings.items()}
 
 
 def every(*calls: str, where: str, by: str) -> dict[str, str]:
-    return {f"{call} in {it}": by for call in calls for it in where.split()}
+    return {f"{call} in {word}": by for call in calls for word in where.split()}
 
 
 # --- what is learned
@@ -66,10 +66,18 @@ def test_a_memory_with_a_device_is_the_declared_machine(make: Any) -> None:
 def test_a_memory_that_does_not_show_its_head_is_learned_by_its_other_answers() -> None:
     class Silent:
         def __init__(self, size: int, **allocators: Any) -> None:
-            it = self._memory = ReferenceMemory(size, **allocators)
-            self.cpu_data, self.mutable_cpu_data, self.set_cpu_data = it.cpu_data, it.mutable_cpu_data, it.set_cpu_data
-            self.gpu_data, self.mutable_gpu_data, self.set_gpu_data = it.gpu_data, it.mutable_gpu_data, it.set_gpu_data
-            self.async_gpu_push, self.close = it.async_gpu_push, it.close
+            memory = self._memory = ReferenceMemory(size, **allocators)
+            self.cpu_data, self.mutable_cpu_data, self.set_cpu_data = (
+                memory.cpu_data,
+                memory.mutable_cpu_data,
+                memory.set_cpu_data,
+            )
+            self.gpu_data, self.mutable_gpu_data, self.set_gpu_data = (
+                memory.gpu_data,
+                memory.mutable_gpu_data,
+                memory.set_gpu_data,
+            )
+            self.async_gpu_push, self.close = memory.async_gpu_push, memory.close
 
     report = learned(Silent)
 

@@ -66,7 +66,9 @@ def subject(edition: str, make: Maker = SyncedMemory) -> Subject:
 
 def find(suite: str, **wanted: Any) -> dict[str, Any]:
     """Return a copy of the first Caffe vector that has a step with these values."""
-    found = next(it for it in written("caffe", suite) if any(wanted.items() <= step.items() for step in it["steps"]))
+    found = next(
+        vector for vector in written("caffe", suite) if any(wanted.items() <= step.items() for step in vector["steps"])
+    )
     copy: dict[str, Any] = json.loads(json.dumps(found))
     return copy
 
@@ -77,7 +79,7 @@ def find(suite: str, **wanted: Any) -> dict[str, Any]:
 @pytest.mark.deep
 def test_the_suites_have_the_size_that_is_known() -> None:
     """Counted in vectors and steps, for Caffe; the final release of a vector is a step."""
-    found = {suite: [len(it["steps"]) for it in written("caffe", suite)] for suite in SUITES}
+    found = {suite: [len(vector["steps"]) for vector in written("caffe", suite)] for suite in SUITES}
 
     assert {suite: (len(steps), sum(steps)) for suite, steps in found.items()} == {
         "cells": (558, 2655),
@@ -101,25 +103,29 @@ def test_every_line_is_valid_and_has_a_name_of_its_own(edition: str, suite: str)
     found = written(edition, suite)
     few = found if len(found) < 200 else random.Random(0).sample(found, 200)  # noqa: S311 -- a sample
 
-    assert [] == [error.message for it in few for error in VALIDATOR.iter_errors(it)]
-    assert len({it["id"] for it in found}) == len(found)
-    assert {model_digest(edition)} == {it["model"] for it in found}
-    assert {"release"} == {it["steps"][-1]["call"] for it in found}
+    assert [] == [error.message for vector in few for error in VALIDATOR.iter_errors(vector)]
+    assert len({item["id"] for item in found}) == len(found)
+    assert {model_digest(edition)} == {item["model"] for item in found}
+    assert {"release"} == {item["steps"][-1]["call"] for item in found}
 
 
 def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
     """The schema has exactly the refusals of the list, each with its description."""
     said = SCHEMA["properties"]["steps"]["items"]["properties"]["refusal"]["oneOf"]
-    used = {step.get("refusal") for edition in EDITIONS for it in written(edition, "cells") for step in it["steps"]}
-    used |= {step.get("refusal") for it in written("caffe", "aliases") for step in it["steps"]}
+    used = {
+        step.get("refusal") for edition in EDITIONS for vector in written(edition, "cells") for step in vector["steps"]
+    }
+    used |= {step.get("refusal") for vector in written("caffe", "aliases") for step in vector["steps"]}
     wrong = find("cells", refusal="null_data")
     wrong["steps"][-2]["refusal"], headless = "because", find("tour", call="cpu_data")
     headless["steps"][0]["head"] = "HEAD_AT_TPU"
 
-    assert REFUSALS == {it["const"]: it["description"] for it in said}
+    assert REFUSALS == {item["const"]: item["description"] for item in said}
     assert used == set(REFUSALS)
-    assert [f"$.steps[{len(wrong['steps']) - 2}].refusal"] == [it.json_path for it in VALIDATOR.iter_errors(wrong)]
-    assert ["$.steps[0].head"] == [it.json_path for it in VALIDATOR.iter_errors(headless)]
+    assert [f"$.steps[{len(wrong['steps']) - 2}].refusal"] == [
+        error.json_path for error in VALIDATOR.iter_errors(wrong)
+    ]
+    assert ["$.steps[0].head"] == [error.json_path for error in VALIDATOR.iter_errors(headless)]
 
 
 def test_the_name_depends_on_what_is_done_alone() -> None:
@@ -138,7 +144,7 @@ def test_the_digests_of_the_editions_differ() -> None:
 
 def test_failing_actions_are_counted() -> None:
     """Every allocator call of every transition fails in two vectors: one repeats the call, one releases the memory."""
-    actions = [it for row in space(caffe.CAFFE).steps.values() for step in row.values() for it in step.actions]
+    actions = [action for row in space(caffe.CAFFE).steps.values() for step in row.values() for action in step.actions]
     points = sum(not action.startswith("adopt") for action in actions)
 
     assert len(programs("failures", "caffe")) == 2 * points
@@ -192,14 +198,14 @@ def test_our_memories_pass(edition: str, suite: str, make: Maker) -> None:
     found = written(edition, suite)
     few = found if len(found) < 1000 else random.Random(1).sample(found, 1000)  # noqa: S311 -- a sample
 
-    assert [] == [it["id"] for it in few if replay(there, it)]
+    assert [] == [vector["id"] for vector in few if replay(there, vector)]
 
 
-@pytest.mark.parametrize("device", devices(), ids=lambda it: it.name)
+@pytest.mark.parametrize("device", devices(), ids=lambda named: named.name)
 def test_every_device_of_this_machine_passes_the_tour(device: Any) -> None:
     there = Subject("here", SyncedMemory, CPUDeviceAllocator(), device)
 
-    assert [] == [it["id"] for it in written("caffe", "tour") if replay(there, it)]
+    assert [] == [vector["id"] for vector in written("caffe", "tour") if replay(there, vector)]
 
 
 @pytest.mark.parametrize(
@@ -222,9 +228,9 @@ def test_a_vector_that_says_otherwise_is_not_met(
 ) -> None:
     """Each field of a step is compared; a field that the step does not have is not."""
     vector = find(suite, **step)
-    for it in vector["steps"]:
-        if step.items() <= it.items():
-            it.update(change)
+    for item in vector["steps"]:
+        if step.items() <= item.items():
+            item.update(change)
     found = replay(subject("caffe"), vector)
 
     assert requirement == (found.requirement if found else "")
@@ -244,9 +250,9 @@ def test_a_vector_that_says_otherwise_is_not_met(
 )
 def test_it_is_said_what_a_wrong_memory_does(bug: str, suite: str, requirement: str, said: str) -> None:
     there = subject("caffe", MEMORY_BUGS[bug].make)
-    found = [it for it in (replay(there, vector) for vector in written("caffe", suite)) if it]
-    assert requirement in {it.requirement for it in found}
-    assert any(said in it.message for it in found)
+    found = [difference for difference in (replay(there, vector) for vector in written("caffe", suite)) if difference]
+    assert requirement in {item.requirement for item in found}
+    assert any(said in item.message for item in found)
 
 
 # --- any machine
@@ -268,25 +274,27 @@ def subject_of_machine(machine: Machine, policy: Policy | None, make: Any = Refe
     )
 
 
-JUDGED = [(it, None) for it in (DOOR, *EXAMPLES)] + [*POLICIES.items()]
+JUDGED = [(example, None) for example in (DOOR, *EXAMPLES)] + [*POLICIES.items()]
 """Machines by their tables, and with policies."""
 
 
-@pytest.mark.parametrize(("machine", "policy"), JUDGED, ids=lambda it: getattr(it, "name", "policy" if it else "table"))
+@pytest.mark.parametrize(
+    ("machine", "policy"), JUDGED, ids=lambda name: getattr(name, "name", "policy" if name else "table")
+)
 def test_any_machine_has_vectors_in_its_own_words(machine: Machine, policy: Policy | None) -> None:
     """They are valid, runs of the machine, and passed by a memory that performs its table, and by no other."""
     validator: Any = jsonschema.Draft202012Validator(schema(machine))
-    suites = [[it.as_json() for it in vectors(name, machine, policy)] for name in SUITES if name != "hsi-extra"]
-    some = [it for suite in suites for it in suite[:40]]
+    suites = [[vector.as_json() for vector in vectors(name, machine, policy)] for name in SUITES if name != "hsi-extra"]
+    some = [vector for suite in suites for vector in suite[:40]]
     copies = any(action.does == "copy" for action in machine.actions.values())
     right, wrong = (subject_of_machine(machine, policy, make) for make in (ReferenceMemory, ForgetsToCopy))
 
     assert some
-    assert {machine.name} == {it["edition"] for it in some}
-    assert [] == [error.message for it in some for error in validator.iter_errors(it)]
+    assert {machine.name} == {vector["edition"] for vector in some}
+    assert [] == [error.message for vector in some for error in validator.iter_errors(vector)]
     assert len(some) == checked_lines([*enumerate(some, 1)], machine)
-    assert [] == [str(difference) for it in some if (difference := replay(right, it))]
-    assert copies == any(replay(wrong, it) for it in some)
+    assert [] == [str(difference) for vector in some if (difference := replay(right, vector))]
+    assert copies == any(replay(wrong, vector) for vector in some)
 
 
 def test_a_policy_that_does_not_fit_makes_no_vectors() -> None:
@@ -305,7 +313,7 @@ def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
     """A file that is changed or missing is named."""
     few = ("--suite", "cpu_only/tour, counters")
     assert "5 files" in run("vectors", "--out", str(tmp_path), *few).output
-    files = {str(it.relative_to(tmp_path)) for it in tmp_path.rglob("*.json*")}
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.json*")}
     counters = {f"{edition}/counters.jsonl" for edition in EDITIONS}
     assert {"vector.schema.json", "cpu_only/tour.jsonl", *counters} == files
     assert 0 == run("vectors", "--out", str(tmp_path), *few, "--check").exit_code
@@ -319,7 +327,7 @@ def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
 
 @pytest.mark.deep
 def test_the_committed_vectors_are_up_to_date() -> None:
-    committed = sorted(str(it.relative_to(ROOT / "vectors"))[:-6] for it in (ROOT / "vectors").rglob("*.jsonl"))
+    committed = sorted(str(path.relative_to(ROOT / "vectors"))[:-6] for path in (ROOT / "vectors").rglob("*.jsonl"))
     result = run(
         "vectors",
         "--out",
@@ -339,9 +347,11 @@ def test_an_unknown_suite_is_named(refused: Callable[..., str]) -> None:
 def test_a_pattern_is_written_by_every_step() -> None:
     """So no two contents of a vector are equal."""
     for vector in some(written("caffe", "tour")):
-        calls = [it for it in vector["steps"] if it["call"] != "set_mode"]
-        arguments: list[dict[str, int]] = [it["argument"] for it in calls if "argument" in it]
-        numbers = [int(it["write"]) for it in calls if "write" in it] + [it["bytes"] for it in arguments]
+        calls = [step for step in vector["steps"] if step["call"] != "set_mode"]
+        arguments: list[dict[str, int]] = [call["argument"] for call in calls if "argument" in call]
+        numbers = [int(call["write"]) for call in calls if "write" in call] + [
+            argument["bytes"] for argument in arguments
+        ]
         contents = [content(number, 1) for number in numbers]
         assert len(set(contents)) == len(contents) > 0
         assert content(0, 3) == bytes(3)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from syncedmem.spec.proofs import PolicyDifference
 
-KNOWN = {**{caffe.EDITIONS[name]: it for name, it in policy.POLICIES.items()}, **POLICIES}
+KNOWN = {**{caffe.EDITIONS[name]: policy for name, policy in policy.POLICIES.items()}, **POLICIES}
 
 
-@pytest.mark.parametrize("machine", KNOWN, ids=lambda it: f"{it}-{len(it.sides)}")
+@pytest.mark.parametrize("machine", KNOWN, ids=lambda machine: f"{machine}-{len(machine.sides)}")
 def test_a_table_does_what_the_oracle_expects(machine: Machine) -> None:
     found = compare(machine, KNOWN[machine])
 
@@ -48,7 +48,9 @@ def test_the_count_is_that_of_other_checkers(contents: int, states: int) -> None
     assert (states, ()) == (found.states, found.differences)
 
 
-@pytest.mark.parametrize("machine", [it for it in KNOWN if it is not THIRD], ids=lambda it: f"{it}-{len(it.sides)}")
+@pytest.mark.parametrize(
+    "machine", [item for item in KNOWN if item is not THIRD], ids=lambda machine: f"{machine}-{len(machine.sides)}"
+)
 def test_the_copies_are_the_fewest(machine: Machine) -> None:
     assert find_fewer_copies(machine, KNOWN[machine]) is None
 
@@ -74,7 +76,7 @@ def affecting(action: Action, **effects: Any) -> Machine:
 
 
 def besides(action: str) -> Callable[[Row], tuple[str, ...]]:
-    return lambda row: tuple(it for it in row.actions if it != action)
+    return lambda row: tuple(item for item in row.actions if item != action)
 
 
 def zeroing_too(row: Row) -> tuple[str, ...]:
@@ -131,7 +133,7 @@ WRONG: dict[str, tuple[str, Machine, str]] = {
         "refusals",
         machine_with(
             caffe.CAFFE,
-            [*(it for it in caffe.CAFFE.rows if it.refusal != "not_head_at_cpu"), Row("async_gpu_push", (U, G, S))],
+            [*(row for row in caffe.CAFFE.rows if row.refusal != "not_head_at_cpu"), Row("async_gpu_push", (U, G, S))],
         ),
         "not_head_at_cpu",
     ),
@@ -140,7 +142,7 @@ WRONG: dict[str, tuple[str, Machine, str]] = {
         machine_with(
             caffe.CAFFE,
             [
-                *(it for it in caffe.CAFFE.rows if it.call != "cpu_data"),
+                *(row for row in caffe.CAFFE.rows if row.call != "cpu_data"),
                 Row("cpu_data", (U, C, G, S), refused="null_data"),
             ],
         ),
@@ -160,7 +162,7 @@ def test_a_wrong_machine_breaks_a_sentence(name: str) -> None:
     sentence, machine, said = WRONG[name]
     if sentence == "copies":
         assert find_fewer_copies(machine, policy.CAFFE)
-    found = {it.sentence: it for it in compare(machine, policy.CAFFE).differences}
+    found = {difference.sentence: difference for difference in compare(machine, policy.CAFFE).differences}
     difference: PolicyDifference = found["actions" if sentence == "copies" else sentence]
 
     assert 1 <= len(difference.sequence) <= 4
@@ -217,6 +219,6 @@ def test_the_summary_tells_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("syncedmem.spec.proofs.summary.REFINEMENTS", ((caffe.EARLY, wrong),))
     problems = verify_model().problems
 
-    assert any(it.startswith("caffe: mutable_gpu_data in SYNCED with") for it in problems)
-    assert any(it.startswith("caffe: fewer copies are enough for") for it in problems)
-    assert any(it.startswith("mutable_gpu_data in S:oo: early nothing") for it in problems)
+    assert any(problem.startswith("caffe: mutable_gpu_data in SYNCED with") for problem in problems)
+    assert any(problem.startswith("caffe: fewer copies are enough for") for problem in problems)
+    assert any(problem.startswith("mutable_gpu_data in S:oo: early nothing") for problem in problems)

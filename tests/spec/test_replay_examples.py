@@ -108,7 +108,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             shutil.copytree(EXAMPLES / "ports" / ("c" if port == "small" else port), place, ignore=ignored)
             if port == "small":
                 shutil.copy(SMALL, place)
-            source = next(it for it in sorted(place.iterdir()) if mistake.text in it.read_text(encoding="utf-8"))
+            source = next(path for path in sorted(place.iterdir()) if mistake.text in path.read_text(encoding="utf-8"))
             text = source.read_text(encoding="utf-8").replace(mistake.text, mistake.instead)
             source.write_text(text, encoding="utf-8")
         if not (place / "libport.so").exists():
@@ -189,5 +189,5 @@ def test_what_is_no_vector_fails(language: str, build: Build, run: Run, vectors:
     files = [*tmp_path.iterdir(), vectors / "early" / "tour.jsonl"]
     done = [run(language, build("c"), file) for file in files]
 
-    assert {1} == {it.returncode for it in done}
+    assert {1} == {item.returncode for item in done}
     assert "edition" in done[-1].stdout

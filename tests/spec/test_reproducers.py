@@ -140,7 +140,7 @@ def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
 @pytest.mark.parametrize("suite", suites_of(device_subject()))
 def test_a_reproducer_makes_the_calls_that_the_kit_made(suite: str) -> None:
     """The bytes, lengths, modes, devices and failures are the same, and every other step can be left out."""
-    cases = [case for case in suites_of(device_subject())[suite]() if all(it.size in range(1 << 16) for it in case)]
+    cases = [case for case in suites_of(device_subject())[suite]() if all(item.size in range(1 << 16) for item in case)]
     for case in Random(0).sample(cases, min(len(cases), 12)):  # noqa: S311 -- a sample
         told = Told(device_subject().make)
         bench = bench_of(replace(device_subject(), make=told))

@@ -68,7 +68,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "sampled" in metafunc.fixturenames:
         seed = metafunc.config.getoption("--hypothesis-seed") or 0
         everyone = bool(metafunc.config.getoption("--every-suite"))
-        chosen = [it for it in ALL.values() if everyone or crc32(f"{seed} {it.name}".encode()) % _SHARES == 0]
+        chosen = [bug for bug in ALL.values() if everyone or crc32(f"{seed} {bug.name}".encode()) % _SHARES == 0]
         metafunc.parametrize("sampled", chosen, ids=lambda bug: bug.name)
 
 

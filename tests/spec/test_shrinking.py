@@ -17,17 +17,17 @@ def test_what_is_not_needed_is_left_out() -> None:
     """Steps that are not needed are left out at any place and in any number."""
     steps = (*range(40), 100, *range(40), 101, *range(40))
 
-    assert (100, 101) == shrink(steps, lambda it: {100, 101} <= set(it))
+    assert (100, 101) == shrink(steps, lambda numbers: {100, 101} <= set(numbers))
     assert () == shrink(steps, lambda _: True)
     assert steps == shrink(steps, lambda _: False)
 
 
 def test_steps_are_made_simpler_and_then_more_is_left_out() -> None:
-    assert (5,) == shrink((40, 3, 7), lambda it: sum(it) >= 5, simpler=below)
+    assert (5,) == shrink((40, 3, 7), lambda numbers: sum(numbers) >= 5, simpler=below)
 
 
 def test_what_repeats_is_kept_as_often_as_it_takes() -> None:
-    assert (1, 1, 1) == shrink((1,) * 50, lambda it: len(it) >= 3)
+    assert (1, 1, 1) == shrink((1,) * 50, lambda numbers: len(numbers) >= 3)
 
 
 def test_when_time_is_up_the_shortest_so_far_is_returned() -> None:

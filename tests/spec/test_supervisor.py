@@ -163,8 +163,8 @@ def test_a_program_that_does_not_end_is_ended() -> None:
 def test_a_program_that_does_not_read_or_closes_its_output_hangs(program: str) -> None:
     with Command(
         [sys.executable, "-c", program], limits=Limits(seconds=1, first=60 if "close" in program else 1)
-    ) as it:
-        found = it.ask("x" * (1 << 20) if "close" not in program else "x")
+    ) as item:
+        found = item.ask("x" * (1 << 20) if "close" not in program else "x")
 
     assert isinstance(found, Death)
     assert "hang" == found.kind

@@ -78,7 +78,9 @@ def _umf() -> str:
         files = metadata.files("umf") or []
     except metadata.PackageNotFoundError:
         pytest.skip("libumf is not installed: pip install umf")
-    places = {it.name: Path(str(it.locate())).resolve().parent for it in files if it.name in ("umf.h", "libumf.so.1")}
+    places = {
+        file.name: Path(str(file.locate())).resolve().parent for file in files if file.name in ("umf.h", "libumf.so.1")
+    }
     source = _EXAMPLE.with_name("umf_pool.c")
     made = f"{tempfile.gettempdir()}/libumf_pool-{os.getpid()}.so"
     library = places["libumf.so.1"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def run(*arguments: object, code: int | None = None) -> Result:
     """Run a command in this process; it ends with this status, if one is given."""
-    result = CliRunner().invoke(app, [str(it) for it in arguments])
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert code in (None, result.exit_code), result.output
     return result
 

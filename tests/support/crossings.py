@@ -32,8 +32,8 @@ def of_dot(machine: Machine) -> list[Line]:
     """The same, as ``dot`` draws them, as straight pieces of its curves."""
     text = subprocess.run(["dot", "-Tjson"], input=exported("dot", machine), text=True, capture_output=True, check=True)
     found: Any = json.loads(text.stdout)
-    drawn = [it for it in found["edges"] if it["tail"] != it["head"] and found["objects"][it["tail"]]["name"]]
-    curves = [op["points"] for it in drawn for op in it["_draw_"] if op["op"] == "b"]
+    drawn = [edge for edge in found["edges"] if edge["tail"] != edge["head"] and found["objects"][edge["tail"]]["name"]]
+    curves = [op["points"] for item in drawn for op in item["_draw_"] if op["op"] == "b"]
     return [(k, _pieces(curve)) for k, curve in enumerate(curves)]
 
 
@@ -43,7 +43,7 @@ def _pieces(curve: list[Point], steps: int = 24) -> list[Point]:
         for step in range(1, steps + 1):
             t = step / steps
             weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
-            x, y = (sum(w * it[axis] for w, it in zip(weights, curve[k : k + 4], strict=True)) for axis in (0, 1))
+            x, y = (sum(w * pair[axis] for w, pair in zip(weights, curve[k : k + 4], strict=True)) for axis in (0, 1))
             found.append((x, y))
     return found
 

@@ -88,7 +88,7 @@ class Part:
         command = [*listing, *ALWAYS, *self.reads, *self.tests]
         names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
         digest = hashlib.sha256("\0".join(self.command).encode())
-        for name in sorted({it for it in names if it}):
+        for name in sorted({name for name in names if name}):
             path = ROOT / os.fsdecode(name)
             digest.update(name + b"\0" + (path.read_bytes() if path.is_file() else b""))
         return digest.hexdigest()

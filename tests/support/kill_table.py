@@ -86,8 +86,10 @@ def worse(kill: Kill, known: Known, *, needed: bool) -> str:
     if name not in known:
         return f"nothing is known of {name}: make kill-table BUG={name}" if needed else ""
     blind = [suite for suite in known[name] if suite in kill.missed]
-    vague = [it for it, named in known[name].items() if named == wanted != kill.caught.get(it, wanted)]
-    told = [f"{', '.join(it)} no longer {what}" for what, it in (("catch it", blind), (f"name {wanted}", vague)) if it]
+    vague = [item for item, named in known[name].items() if named == wanted != kill.caught.get(item, wanted)]
+    told = [
+        f"{', '.join(item)} no longer {what}" for what, item in (("catch it", blind), (f"name {wanted}", vague)) if item
+    ]
     return f"{name}: {'; '.join(told)}" if told else ""
 
 

@@ -54,7 +54,7 @@ MSI_OF_TWO: Machine = _MSI["msi_of"]("ab")
 THIRD: Machine = example("third_side")["THIRD_SIDE"]
 MACHINES = (DOOR, TCP, PETSC, MSI)
 EXAMPLES: tuple[Machine, ...] = (
-    *(example(it.lower())[it] for it in ("DLIB", "KOKKOS", "MFEM", "NOT_ZEROED", "WRITE_ONLY")),
+    *(example(name.lower())[name] for name in ("DLIB", "KOKKOS", "MFEM", "NOT_ZEROED", "WRITE_ONLY")),
     *(TCP, PETSC, MSI, THIRD),
 )
 """All of them."""
@@ -83,9 +83,9 @@ def changed(base: Machine, call: str, head: str, **parts: Any) -> Machine:
         if row.call != call or head not in row.source or row.refusal:
             rows.append(row)
             continue
-        rest = [it for it in row.source if it != head]
+        rest = [item for item in row.source if item != head]
         said: dict[str, Any] = {"do": row.actions, "when": row.conditions, "unless": row.unless, "dest": row.dest}
-        found: dict[str, Any] = said | {name: it(row) if callable(it) else it for name, it in parts.items()}
+        found: dict[str, Any] = said | {name: part(row) if callable(part) else part for name, part in parts.items()}
         rows += [Row(row.call, rest, **said)] if rest else []
         rows.append(Row(row.call, head, **found))
     return machine_with(base, rows)

@@ -29,18 +29,18 @@ class FailingActions(list[Any]):
             raise MemoryError(f"{action} was told to fail")
 
 
-def call(it: dict[str, Any], op: str, side: str, *arguments: Any) -> str | None:
+def call(memory: dict[str, Any], op: str, side: str, *arguments: Any) -> str | None:
     """Make a call; if an action fails, undo those before it."""
-    before = dict(it)
-    it["actions"] = actions = FailingActions()
+    before = dict(memory)
+    memory["actions"] = actions = FailingActions()
     actions.left = FailingActions.left
     try:
-        refused: str | None = right_call(it, op, side, *arguments)
+        refused: str | None = right_call(memory, op, side, *arguments)
     except MemoryError as error:
         refused = str(error)
-        if before[side] is None and it[side] is not None:
+        if before[side] is None and memory[side] is not None:
             actions.append(f"free_{side}")
-            it.update({**before, "actions": actions})
+            memory.update({**before, "actions": actions})
     return refused
 
 

@@ -130,7 +130,7 @@ WAYS: dict[str, dict[str, Callable[[Answer], None]]] = {
         "pageable": lambda answer: answer["actions"][0].update(pinned=False),
         "leaks": leaking,
         "exits on release": lambda _: os._exit(0),
-        "rude": lambda answer: answer.update(actions=[it for it in answer["actions"] if it != "wait"]),
+        "rude": lambda answer: answer.update(actions=[action for action in answer["actions"] if action != "wait"]),
     },
     "drop": {"drops nothing": leaking},
 }

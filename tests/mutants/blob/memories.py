@@ -83,8 +83,8 @@ class KeepsBothSides(HandmadeBlob):
 
 def overlap(first: Any, second: Any, side: str) -> bool:
     """Whether two memories use the same bytes of a side, whoever owns them."""
-    blocks = [it._blocks.get(side) for it in (first, second)]
-    return all(blocks) and bool(first._places[side].overlaps(*(it.pointer for it in blocks)))
+    blocks = [item._blocks.get(side) for item in (first, second)]
+    return all(blocks) and bool(first._places[side].overlaps(*(block.pointer for block in blocks)))
 
 
 @seeded_bug(
@@ -105,7 +105,7 @@ class RefusesToRenewWhatIsAdopted(HandmadeBlob):
     """A part of a buffer of the caller is refused if the blob has adopted the whole, which nobody frees."""
 
     def check_kept(self, given_up: tuple[Any, ...], *kept: Any) -> None:
-        if any(overlap(*it) for it in product(given_up, kept, ("cpu", "gpu"))):
+        if any(overlap(*name) for name in product(given_up, kept, ("cpu", "gpu"))):
             self.refuse("own memory")
 
 

@@ -306,7 +306,7 @@ class TakesSets(HandmadeBlob):
     """Extents are accepted from a set, in any order."""
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
-        return super().given(tuple(map(list, shape)) if {type(it) for it in shape} == {set} else shape)
+        return super().given(tuple(map(list, shape)) if {type(item) for item in shape} == {set} else shape)
 
 
 @seeded_bug("B45-shrink", "H16: std::vector::shrink_to_fit may do nothing")

@@ -97,7 +97,7 @@ def test_what_counts_blocks_does_not_show_through_an_adaptor_that_keeps_them(kee
 
 def test_every_count_of_an_adaptor_is_known_as_one() -> None:
     counting = (TrackingAllocator, StatisticsAllocator, LimitingAllocator)
-    shown = {name for it in counting for name, member in vars(it).items() if isinstance(member, property)}
+    shown = {name for item in counting for name, member in vars(item).items() if isinstance(member, property)}
 
     assert shown - {"limit"} <= COUNTS
     with pytest.raises(AttributeError, match=r"PoolAllocator keeps memory, .* statistics does not .*: ask \.upstream"):

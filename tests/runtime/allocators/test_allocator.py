@@ -66,7 +66,7 @@ def test_directions_know_their_ends() -> None:
 SOURCE = End("src", on_device=False, written=False)
 
 
-@pytest.mark.parametrize("allocator", [CPUDeviceAllocator(), *devices()], ids=lambda it: str(it.device_type.name))
+@pytest.mark.parametrize("allocator", [CPUDeviceAllocator(), *devices()], ids=lambda place: str(place.device_type.name))
 def test_a_copy_in_the_wrong_direction_is_told_which_it_was_given(allocator: Any) -> None:
     """The error names the direction, whether it was given as a member, as a number or not at all; a fill has none."""
     host, ours = np.zeros(4, np.uint8), allocator.empty(4)
@@ -104,7 +104,7 @@ def test_arrays_that_are_no_row_of_bytes_are_refused(other: Any) -> None:
         check_host(CPUDeviceAllocator(), other, SOURCE)
 
 
-@pytest.mark.parametrize("device", devices(), ids=lambda it: str(it.device_type.name))
+@pytest.mark.parametrize("device", devices(), ids=lambda place: str(place.device_type.name))
 def test_an_array_of_a_device_that_is_no_row_of_bytes_is_no_pointer(device: Any) -> None:
     """A driver would take its address and copy other bytes; the simulated device has no other arrays."""
     near = device.allocate(16)
@@ -248,7 +248,7 @@ def test_a_size_is_a_plain_integer_whatever_it_came_from() -> None:
 def test_a_stream_of_another_device_is_refused() -> None:
     """So is a queue of another context of OpenCL; the contract hands in what is no stream at all."""
     pairs: list[Any] = [(SimulatedDeviceAllocator(0), SimulatedDeviceAllocator(1))]
-    pairs += [(it, type(it)()) for it in devices() if it.name.startswith("opencl")]
+    pairs += [(device, type(device)()) for device in devices() if device.name.startswith("opencl")]
     for device, other in pairs:
         stream, block = other.stream(), device.empty(4)
         uses: list[Callable[[], object]] = [

@@ -36,17 +36,21 @@ def _pooled(cuda: Any) -> Any:
 
 REQUIREMENTS = requirements_of("device allocator")
 DEVICES = {
-    **{it.name: it for it in devices()},
-    **{f"{it.name} with pools": _pooled(it) for it in devices() if it.device_type is DeviceType.CUDA},
+    **{device.name: device for device in devices()},
+    **{f"{device.name} with pools": _pooled(device) for device in devices() if device.device_type is DeviceType.CUDA},
 }
 UPSTREAMS = [CPUDeviceAllocator(), *devices()]
 ALLOCATORS: dict[str, Any] = {
     "cpu:0": CPUDeviceAllocator(),
     **DEVICES,
-    **{f"pinned memory of {name}": it.pinned_host() for name, it in DEVICES.items()},
+    **{f"pinned memory of {name}": device.pinned_host() for name, device in DEVICES.items()},
     "foreign host memory": ForeignHostAllocator(Source("a heap", Heap().take)),
-    **{f"{name} over {it.name}": make(it) for name, make in MAKERS.items() for it in UPSTREAMS},
-    **{f"{' over '.join(order)} over {it.name}": stacked(order, it) for order in SAMPLE for it in UPSTREAMS},
+    **{f"{name} over {upstream.name}": make(upstream) for name, make in MAKERS.items() for upstream in UPSTREAMS},
+    **{
+        f"{' over '.join(order)} over {upstream.name}": stacked(order, upstream)
+        for order in SAMPLE
+        for upstream in UPSTREAMS
+    },
 }
 """All of these must meet it: host, page-locked and device memory, each adaptor over each, and stacks of adaptors."""
 
@@ -163,7 +167,7 @@ def test_the_class_has_a_test_for_every_requirement() -> None:
     """The docstring of each test is its requirement. A class without make() says that it has none."""
     tests = {name: test for name, test in vars(AllocatorContract).items() if name.startswith("test_")}
 
-    assert [it.text for it in REQUIREMENTS.values()] == [test.__doc__ for test in tests.values()]
+    assert [requirement.text for requirement in REQUIREMENTS.values()] == [test.__doc__ for test in tests.values()]
     with pytest.raises(SkipTest, match="D07-late-reader: a pool cannot keep old bytes"):
         Exempt().check(LATE)
     with pytest.raises(NotImplementedError, match=r"AllocatorContract has no make\(\)"):
@@ -186,7 +190,9 @@ def test_a_check_that_a_case_has_no_use_for_is_not_counted() -> None:
     found = run_checks("a subject", checks, unprinted)
 
     assert (1, 2) == (found.coverage.count, found.coverage.missing)
-    assert [("D14-zeros", "one: wrong")] == [(it.requirement, it.message) for it in found.violations]
+    assert [("D14-zeros", "one: wrong")] == [
+        (violation.requirement, violation.message) for violation in found.violations
+    ]
 
 
 def test_a_wrong_allocator_is_reported_with_a_program_that_shows_it() -> None:
@@ -195,7 +201,7 @@ def test_a_wrong_allocator_is_reported_with_a_program_that_shows_it() -> None:
             pass
 
     found = check_allocators("wrong", LeavesBytes(), "device = DEVICE")
-    violation = next(it for it in found.violations if it.requirement == "D14-zeros")
+    violation = next(violation for violation in found.violations if violation.requirement == "D14-zeros")
 
     with pytest.raises(Violation, match="D14-zeros"):
         exec("\n".join(violation.statements), {"DEVICE": LeavesBytes()})  # noqa: S102 -- the program is ours

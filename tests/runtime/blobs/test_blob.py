@@ -141,12 +141,12 @@ def test_a_shallow_copy_shares_and_a_deep_one_does_not(on_device: Any) -> None:
         assert (blob.data_memory, blob.diff_memory) == (shallow.data_memory, shallow.diff_memory)
         assert {SYNCED: GPU}.get(head, head) is deep.data_memory.head
         assert head is blob.data_memory.head
-        for it in (shallow, deep):
-            assert ((3,), np.float32, on_device, 6) == (it.shape, it.dtype, it.device, it.capacity)
-            it.reshape((2, 3))
-            assert (ROW + 1).tolist() == it.cpu_diff().tolist()
+        for item in (shallow, deep):
+            assert ((3,), np.float32, on_device, 6) == (item.shape, item.dtype, item.device, item.capacity)
+            item.reshape((2, 3))
+            assert (ROW + 1).tolist() == item.cpu_diff().tolist()
             if head is not UNINITIALIZED:
-                assert ROW.tolist() == it.cpu_data().tolist()
+                assert ROW.tolist() == item.cpu_data().tolist()
         deep.data = 9
         assert 9 not in blob.data
     assert "(0)" == copy.deepcopy(copy.copy(Blob(device=on_device))).shape_string
@@ -284,7 +284,7 @@ def test_bfloat16_of_others_is_adopted_and_converted(on_device: Any) -> None:
     theirs = Blob((2, 3), dtype, device=on_device)
     theirs.data = ROW
     array = theirs.mutable_gpu_data()
-    for there in (Blob.from_array(array, copy=it, device=on_device) for it in (False, True)):
+    for there in (Blob.from_array(array, copy=number, device=on_device) for number in (False, True)):
         assert (dtype, GPU, ROW.tolist()) == (there.dtype, there.data_memory.head, there.data.tolist())
     for other in (np.float32, np.float64, np.int32):
         assert ROW.tolist() == Blob.from_array(array, dtype=other, device=on_device).data.tolist()

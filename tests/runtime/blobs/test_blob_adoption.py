@@ -294,7 +294,7 @@ def test_memory_of_the_device_becomes_the_device_side(on_device: Any) -> None:
     own = Blob.from_array(array, copy=True, device=on_device)
     wide = Blob.from_array(array, dtype=np.float64, device=on_device)
     assert ((GPU, False), (GPU, True)) == tuple(
-        (it.data_memory.head, it.data_memory.own_gpu_data) for it in (adopted, own)
+        (item.data_memory.head, item.data_memory.own_gpu_data) for item in (adopted, own)
     )
     for blob in (adopted, own, wide):
         assert ROW.tolist() == blob.cpu_data().tolist()
@@ -407,7 +407,7 @@ def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said(array: Any
 
 def test_an_array_of_opencl_has_to_be_contiguous() -> None:
     """PyOpenCL itself copies no other arrays."""
-    on_device = next((it for it in PLACES if it.device_type == DeviceType.OPENCL), None)
+    on_device = next((place for place in PLACES if place.device_type == DeviceType.OPENCL), None)
     if on_device is None:
         pytest.skip("no OpenCL device here")
     array = on_device.empty(24).view(np.float32).reshape(2, 3).T

@@ -318,9 +318,9 @@ def test_dlpack_hands_out_the_device_side_to_who_asks_for_it(blob: Any) -> None:
     there = Blob((2, 3), device=OnGPU())
     with pytest.raises(BufferError, match="no stream is 0"):
         there.__dlpack__(dl_device=(2, 0), stream=0)
-    for it, device in ((there, (2, 1)), (blob, (2, 0)), (Blob((2,), device=None), (2, 0))):
+    for number, device in ((there, (2, 1)), (blob, (2, 0)), (Blob((2,), device=None), (2, 0))):
         with pytest.raises(BufferError, match=r"the data is not on the device \(2, [01]\) of DLPack"):
-            it.__dlpack__(dl_device=device)
+            number.__dlpack__(dl_device=device)
     assert (UNINITIALIZED, SYNCED) == (there.data_memory.head, blob.data_memory.head)
     name, view, options = there.__dlpack__(dl_device=(2, 0), stream=7, max_version=(1, 0), copy=None)
     assert ("capsule", (2, 3), {"stream": 7, "max_version": (1, 0)}) == (name, view.shape, options)

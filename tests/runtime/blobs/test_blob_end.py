@@ -62,7 +62,7 @@ def test_close_frees_what_the_blob_has(device: SimulatedDeviceAllocator) -> None
     for _ in range(2):
         blob.close()
 
-    assert (0, True, [True] * 3) == (device.live_blocks, blob.closed, [it.closed for it in memories])
+    assert (0, True, [True] * 3) == (device.live_blocks, blob.closed, [memory.closed for memory in memories])
     assert ((3,), "closed") == (blob.shape, repr(blob).rsplit(" ", 1)[1].strip("]>"))
 
 

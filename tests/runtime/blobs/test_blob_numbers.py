@@ -120,9 +120,9 @@ def test_floats_are_rounded_once(array: Any, dtype: np.dtype[Any]) -> None:
 def test_objects_are_numbers_too(numbers: list[Any]) -> None:
     """They are integers of any length, fractions and decimals, and become floats of Python first."""
     objects = np.array([None, *numbers], object)[1:]
-    doubles = [rounded(Fraction(it), FLOATS[2]) if math.isfinite(it) else float(it) for it in numbers]
+    doubles = [rounded(Fraction(number), FLOATS[2]) if math.isfinite(number) else float(number) for number in numbers]
     for dtype in ROUNDED_ONCE:
-        expected = [rounded(Fraction(it), dtype) if math.isfinite(it) else it for it in doubles]
+        expected = [rounded(Fraction(double), dtype) if math.isfinite(double) else double for double in doubles]
         assert expected == converted(objects, dtype).astype(np.float64).tolist()
 
 

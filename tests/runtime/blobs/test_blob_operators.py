@@ -47,7 +47,7 @@ EXPRESSIONS: dict[str, Callable[[Any, Any], Any]] = {
 def test_a_blob_in_an_expression_is_its_data(device: SimulatedDeviceAllocator, name: str) -> None:
     """The result is an array of the host, and the device side stays fresh."""
     compute = EXPRESSIONS[name]
-    first, second = (Blob.from_array(it.copy(), device=device) for it in (HOST, OTHER))
+    first, second = (Blob.from_array(item.copy(), device=device) for item in (HOST, OTHER))
     first.gpu_data()
     with np.errstate(all="ignore"):
         expected, found = compute(HOST, OTHER), compute(first, second)

@@ -43,7 +43,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def everything(blob: Any) -> tuple[object, ...]:
     """Everything that a blob has, with the flags of its memories."""
-    flags = [(it.own_cpu_data, it.own_gpu_data) for it in (blob.data_memory, blob.diff_memory)]
+    flags = [(memory.own_cpu_data, memory.own_gpu_data) for memory in (blob.data_memory, blob.diff_memory)]
     return snapshot(blob), flags, repr(blob)
 
 
@@ -114,7 +114,7 @@ ON_OTHERS: dict[str, tuple[Any, Callable[[Any], object], type[Exception]]] = {
 }
 
 
-REFUSED = {name: (np.float32, *it) for name, it in (PROTOCOLS | MESSAGES | CALLS).items()} | ON_OTHERS
+REFUSED = {name: (np.float32, *protocol) for name, protocol in (PROTOCOLS | MESSAGES | CALLS).items()} | ON_OTHERS
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -180,9 +180,9 @@ def test_an_array_of_bytes_that_are_gone_moves_no_head(device: SimulatedDeviceAl
     blob.data_memory.set_cpu_data(np.zeros(24, np.uint8))
     blob.mutable_gpu_data()
     calls: list[Callable[[Any], object]] = [
-        lambda it: it.__setitem__(0, 7),
-        lambda it: it.__iadd__(7),
-        lambda it: add.at(it, (0, 0), 7),
+        lambda array: array.__setitem__(0, 7),
+        lambda array: array.__iadd__(7),
+        lambda array: add.at(array, (0, 0), 7),
     ]
     for call in calls:
         check_refused(blob, log, call, InvalidPointerError, array)
@@ -196,10 +196,10 @@ def test_a_file_that_is_refused_stays_as_it_was(device: SimulatedDeviceAllocator
     path.write_bytes(b"before")
     blob, log = recorded(device, (2, 3))
     at_head(blob.data_memory, GPU, ROW)
-    check_refused(blob, log, lambda it: it.save(path, write_diff=True), FileFormatError, blob)
+    check_refused(blob, log, lambda blob: blob.save(path, write_diff=True), FileFormatError, blob)
     folder = tmp_path / "folder.npy"
     folder.mkdir()
-    check_refused(blob, log, lambda it: it.save(folder), FileAccessError, blob)
+    check_refused(blob, log, lambda blob: blob.save(folder), FileAccessError, blob)
 
     assert b"before" == path.read_bytes()
     assert [folder, path] == sorted(tmp_path.iterdir(), reverse=True)
@@ -213,7 +213,7 @@ def test_a_message_that_would_be_too_long_moves_no_head(
     at_head(blob.data_memory, GPU, ROW)
     blob.to_proto()
     blob.mutable_gpu_data()
-    check_refused(blob, log, lambda it: it.to_proto(write_diff=True), FileFormatError, blob)
+    check_refused(blob, log, lambda blob: blob.to_proto(write_diff=True), FileFormatError, blob)
 
 
 def test_integers_whose_powers_are_refused_stay_as_they_were(device: SimulatedDeviceAllocator) -> None:
@@ -221,7 +221,7 @@ def test_integers_whose_powers_are_refused_stay_as_they_were(device: SimulatedDe
     blob.data = [1, 2, 3]
     blob.gpu_data()
     array: Any = blob.data
-    check_refused(blob, log, lambda it: it.__ipow__(-1), ValueError, array)
+    check_refused(blob, log, lambda array: array.__ipow__(-1), ValueError, array)
     array += 1
 
     assert ([2, 3, 4], CPU) == (array.tolist(), blob.data_memory.head)

@@ -246,9 +246,9 @@ def test_copies_are_made_where_the_mode_says(
         two.copy_from(one, copy_diff=side == "diff")
 
     assert copied(mode, source, target) == log
-    for it in (one, two):
+    for item in (one, two):
         expected = X * 0 if source is UNINITIALIZED else X
-        assert expected.tolist() == getattr(it, f"cpu_{side}")().ravel().tolist()
+        assert expected.tolist() == getattr(item, f"cpu_{side}")().ravel().tolist()
 
 
 def test_a_copy_of_itself_moves_the_head_and_no_bytes(place: Any, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -358,7 +358,7 @@ def test_devices_says_what_a_device_without_a_compiler_can_do(no_compiler: str) 
     found = {row["name"]: row for row in json.loads(CliRunner().invoke(app, "devices --json").stdout)}["opencl"]
 
     assert (0, True, False) == (shown.exit_code, f"yes, {limits}" in shown.output, "…" in narrow)
-    reported = tuple(found[it] for it in ("available", "compiler", "compiler_error", "arithmetic"))
+    reported = tuple(found[name] for name in ("available", "compiler", "compiler_error", "arithmetic"))
     assert (True, False, no_compiler, "host") == reported
 
 

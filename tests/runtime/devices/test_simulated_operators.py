@@ -65,7 +65,7 @@ def there(device: SimulatedDeviceAllocator, values: Any, dtype: Any = np.float32
 @pytest.mark.parametrize("compare", COMPARISONS)
 def test_arrays_are_compared_item_by_item(device: SimulatedDeviceAllocator, compare: Callable[..., Any]) -> None:
     """The result is an array of the device, and NumPy's function for the operator does the same."""
-    x, y = (np.array(it, np.float32) for it in ([1, 2, 3, np.nan], [2, 2, 2, np.nan]))
+    x, y = (np.array(item, np.float32) for item in ([1, 2, 3, np.nan], [2, 2, 2, np.nan]))
     result = compare(there(device, x), there(device, y))
 
     assert (SimulatedArray, np.dtype(bool), (4,)) == (type(result), result.dtype, result.shape)
@@ -219,7 +219,7 @@ TABLES = [[1, 2], [3, 4]], [[4, 2], [0, 1]]
 def test_results_are_those_of_numpy(device: SimulatedDeviceAllocator, name: str, dtype: Any) -> None:
     """New arrays are on the device, the operands keep their items, and items, shapes and types are NumPy's."""
     compute = ARITHMETIC[name]
-    x, y = (np.array(it, dtype) for it in TABLES)
+    x, y = (np.array(table, dtype) for table in TABLES)
     first, second = there(device, x, dtype), there(device, y, dtype)
     with np.errstate(all="ignore"):
         expected = np.asarray(compute(x, y))
@@ -237,7 +237,7 @@ def test_items_are_changed_in_place_as_numpy_changes_them(
     device: SimulatedDeviceAllocator, name: str, dtype: Any
 ) -> None:
     change = IN_PLACE[name]
-    x, y = (np.array(it, dtype) for it in TABLES)
+    x, y = (np.array(table, dtype) for table in TABLES)
     first, second = there(device, x, dtype), there(device, y, dtype)
     change(x, y)
     change(first, second)
@@ -411,7 +411,7 @@ def test_results_that_do_not_fit_are_refused() -> None:
 def test_one_item_alone_has_a_truth_value(device: SimulatedDeviceAllocator) -> None:
     """No array has a hash; one is found in a list, because Python asks first whether it is the same object."""
     first, second = there(device, [1, 2]), there(device, [1, 2])
-    assert [True, False, True, False] == [bool(there(device, it)) for it in (1, 0, [[2]], [0])]
+    assert [True, False, True, False] == [bool(there(device, number)) for number in (1, 0, [[2]], [0])]
     assert first in [first, second]
     unclear: list[Callable[[], object]] = [
         *(lambda values=values: bool(there(device, values)) for values in ([1, 1], [], [[1], [1]])),

@@ -264,7 +264,7 @@ def test_what_a_library_gives_back_wrongly_is_not_lost(printed: list[BaseExcepti
         exporter.give_back(address, SIZE + 1)
     exporter.give_back(address, SIZE)
 
-    assert ([InvalidPointerError], [], 0) == ([type(it) for it in printed], told, len(exporter))
+    assert ([InvalidPointerError], [], 0) == ([type(item) for item in printed], told, len(exporter))
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_a_library_without_streams_waits_for_the_device(gate: threading.Event, g
 def test_cupy_is_refused_memory_of_another_gpu_than_the_current_one(size: int) -> None:
     """CuPy would treat it as memory of the current GPU; with one allocator for each GPU, the user can choose."""
     ours = [cuda_module.CUDADeviceAllocator(ordinal) for ordinal in range(2)]
-    first, second = (interop.cupy.as_resource(it) for it in ours)
+    first, second = (interop.cupy.as_resource(item) for item in ours)
     with cupy.cuda.Device(1):
         with pytest.raises(WrongDeviceError, match="lives on device 0, but device 1 is current"):
             first(size)

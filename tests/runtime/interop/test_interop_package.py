@@ -98,7 +98,7 @@ def test_what_is_the_last_to_go_goes_quietly(name: str) -> None:
     """When Python exits, nothing is printed, nothing calls an object that is gone, and nothing crashes."""
     if name in interop.__all__:
         library(name)
-    if name == "pyopencl" and not any(it.name.startswith("opencl") for it in devices()):
+    if name == "pyopencl" and not any(device.name.startswith("opencl") for device in devices()):
         pytest.skip("there is no OpenCL here")
     program = """
 import ctypes, gc, numpy as np

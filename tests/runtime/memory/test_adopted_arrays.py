@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COUNT = 6
 
 
-@pytest.fixture(params=devices(), ids=lambda it: it.device_type.name.lower())
+@pytest.fixture(params=devices(), ids=lambda place: place.device_type.name.lower())
 def place(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -171,7 +171,7 @@ def test_a_masked_array_is_not_adopted(place: Any, mask: bool) -> None:
     for way in ways:
         with pytest.raises(BufferMismatchError):
             way()
-    assert {SyncedHead.UNINITIALIZED} == {it.head for it in (memory, blob.data_memory, blob.diff_memory)}
+    assert {SyncedHead.UNINITIALIZED} == {memory.head for memory in (memory, blob.data_memory, blob.diff_memory)}
 
 
 def test_a_masked_array_is_no_end_of_a_copy(place: Any) -> None:

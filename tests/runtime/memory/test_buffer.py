@@ -43,11 +43,11 @@ from syncedmem.spec.engine.contents import Watched, pattern
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DEVICES = {it.name: it for it in devices()}
+DEVICES = {device.name: device for device in devices()}
 PLACES = {"cpu": CPUDeviceAllocator(), **DEVICES}
 ALL_PLACES: dict[str, Any] = {
     **PLACES,
-    **{f"another {name}": other for name, it in DEVICES.items() if (other := sibling(it)) is not None},
+    **{f"another {name}": other for name, device in DEVICES.items() if (other := sibling(device)) is not None},
 }
 """Also another device of the same kind, where there is one: a copy to it goes by way of the host."""
 SIZES = (1, SIZE, 4097)
@@ -393,7 +393,7 @@ def test_need_sync_waits_for_all_work_of_the_device(streaming: TrackingAllocator
 
 def test_a_buffer_says_where_its_memory_is(place: TrackingAllocator) -> None:
     """With an allocator there, else on the host, else nowhere."""
-    kinds = [it.device_type for it in (Buffer(), Buffer.from_external(bytearray(SIZE)), Buffer(SIZE, place))]
+    kinds = [item.device_type for item in (Buffer(), Buffer.from_external(bytearray(SIZE)), Buffer(SIZE, place))]
 
     assert [DeviceType.UNKNOWN, DeviceType.CPU, place.device_type] == kinds
 
@@ -416,7 +416,7 @@ def test_threads_may_copy_in_opposite_directions(place: TrackingAllocator) -> No
             target.copy_from(source)
         over.append(True)
 
-    threads = [threading.Thread(target=copy_often, args=it, daemon=True) for it in ((one, other), (other, one))]
+    threads = [threading.Thread(target=copy_often, args=item, daemon=True) for item in ((one, other), (other, one))]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -82,7 +82,7 @@ def test_what_orders_work_is_not_duplicated(kind: str, duplicate: str) -> None:
     """A copy of a stream would have a queue of its own, in which nothing happens."""
     device = SimulatedDeviceAllocator()
     stream = device.stream()
-    found = {type(it).__name__: it for it in (stream, device.record(stream))}[kind]
+    found = {type(item).__name__: item for item in (stream, device.record(stream))}[kind]
     with pytest.raises(
         NotCopyableError, match=f"^a {kind} (owns queued work|is a point in a stream) and cannot be copied"
     ):

@@ -19,7 +19,7 @@ from syncedmem.runtime import Blob, CPUDeviceAllocator, PoolAllocator, Simulated
 HERE = Path(__file__).name
 
 
-@pytest.fixture(params=devices(), ids=lambda it: str(it.device_type.name))
+@pytest.fixture(params=devices(), ids=lambda place: str(place.device_type.name))
 def anywhere(request: pytest.FixtureRequest) -> SyncedMemory:
     """A memory on each device of this machine, with a fresh host side."""
     return filled(SyncedMemory(SIZE, device=request.param))
@@ -59,9 +59,9 @@ def test_a_log_has_each_copy_with_its_line(anywhere: SyncedMemory) -> None:
     anywhere.gpu_data()
 
     assert (1, 1, 2 * SIZE, 1) == (log.up, log.down, log.bytes, log.allocations)
-    assert ["allocation", "up", "down"] == [it.what for it in log.entries]
-    assert ["gpu_data", "gpu_data", "cpu_data"] == [it.line.call for it in log.entries]
-    assert {HERE} == {Path(it.line.file).name for it in log.entries}
+    assert ["allocation", "up", "down"] == [entry.what for entry in log.entries]
+    assert ["gpu_data", "gpu_data", "cpu_data"] == [entry.line.call for entry in log.entries]
+    assert {HERE} == {Path(entry.line.file).name for entry in log.entries}
     assert log.entries[1].line.number < log.entries[2].line.number
     assert f"1 up, 1 down, {2 * SIZE} bytes; 1 allocations" == str(log).splitlines()[-1]
 
@@ -93,7 +93,7 @@ def test_calls_that_copy_nothing_are_allowed(anywhere: SyncedMemory) -> None:
         SyncedMemory(SIZE, device=anywhere.device).gpu_data()
 
     assert [] == log.entries
-    assert ["allocation"] == [it.what for it in other.entries]
+    assert ["allocation"] == [entry.what for entry in other.entries]
 
 
 LIMITS: list[tuple[dict[str, int], list[str], tuple[str, str, int, int]]] = [
@@ -181,7 +181,7 @@ def test_a_copy_before_a_write_says_so(anywhere: SyncedMemory) -> None:
         anywhere.mutable_gpu_data()
 
     assert [("up", False), ("down", True), ("up", True)] == [
-        (it.what, it.to_write) for it in log.entries if it.what != "allocation"
+        (entry.what, entry.to_write) for entry in log.entries if entry.what != "allocation"
     ]
 
 
@@ -203,7 +203,7 @@ def test_a_line_names_what_the_program_calls(anywhere: SyncedMemory) -> None:
         np.asarray(blob)
         blob.mutable_cpu_data()
         blob.copy_from(other)
-    calls = [(it.line.call, it.to_write) for it in log.entries if it.what != "allocation"]
+    calls = [(entry.line.call, entry.to_write) for entry in log.entries if entry.what != "allocation"]
 
     assert [("mutable_gpu_diff", True), ("mutable_cpu_diff", True), ("gpu_data", False), ("data", False)] == calls[:4]
     asked = "__array__" if sys.version_info < (3, 12) else "__buffer__"  # NumPy asks for a buffer first
@@ -234,7 +234,7 @@ def test_copies_with_page_locked_memory_are_told_from_those_with_pageable(anywhe
         pool.release(pooled)
     expected = [False, True, False, False, False] if matters(device) else [None] * 5
 
-    assert expected == [it.pageable for it in log.entries if it.what != "allocation"]
+    assert expected == [entry.pageable for entry in log.entries if entry.what != "allocation"]
     assert (int(matters(device)), None) == (log.pageable, log.entries[0].pageable)
     assert matters(device) is ("with pageable memory" in str(log))
 

@@ -286,7 +286,7 @@ def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatc
         del memory
         gc.collect()
 
-    assert [ResourceWarning] == [it.exc_type for it in shown]
+    assert [ResourceWarning] == [item.exc_type for item in shown]
 
 
 def test_a_copy_that_is_stuck_keeps_no_block_that_is_released_already(moody: Moody) -> None:
@@ -303,8 +303,8 @@ def test_a_copy_that_is_stuck_keeps_no_block_that_is_released_already(moody: Moo
     with pytest.warns(ResourceWarning) as said:
         del sides
 
-    assert [f"{SIZE} bytes leaked on simulated:0: the device is gone"] == [str(it.message) for it in said]
-    assert [__file__] == [it.filename for it in said]
+    assert [f"{SIZE} bytes leaked on simulated:0: the device is gone"] == [str(item.message) for item in said]
+    assert [__file__] == [item.filename for item in said]
 
 
 def test_an_interrupt_in_a_finaliser_loses_one_block_and_frees_the_other(
@@ -320,7 +320,7 @@ def test_an_interrupt_in_a_finaliser_loses_one_block_and_frees_the_other(
     with pytest.warns(ResourceWarning, match=rf"^{SIZE} bytes on .* may be lost: their release was interrupted$"):
         del sides
 
-    assert ([KeyboardInterrupt], 1) == ([it.exc_type for it in shown], moody.live_blocks)
+    assert ([KeyboardInterrupt], 1) == ([item.exc_type for item in shown], moody.live_blocks)
 
 
 def test_what_was_interrupted_before_it_held_anything_goes_quietly(monkeypatch: pytest.MonkeyPatch) -> None:

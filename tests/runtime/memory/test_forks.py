@@ -127,7 +127,7 @@ def test_a_child_hangs_on_nothing_while_other_threads_are_busy(name: str) -> Non
 @pytest.mark.parametrize("name", ["opencl", "cuda"])
 def test_a_driver_that_was_opened_before_the_fork_refuses_calls_in_the_child(name: str) -> None:
     """It would wait for threads that the child does not have.  The host side can still be used."""
-    if not any(it.name.startswith(name) for it in devices()):
+    if not any(device.name.startswith(name) for device in devices()):
         pytest.skip(f"there is no {name} here")
 
     assert printed(DRIVER.format(name=name)) == "0"

@@ -216,7 +216,7 @@ class Interrupted:
         owner = state = None
         if isinstance(world.real, SimulatedDeviceAllocator):
             world.real.check()
-        losses = [it for it in self.told if it.category is ResourceWarning]
+        losses = [item for item in self.told if item.category is ResourceWarning]
         assert world.lent() <= len(losses) + in_hand, f"start {self.k}: lost without a word"
 
 
@@ -314,8 +314,8 @@ def memory_cases() -> Iterator[tuple[str, Case]]:
     plain = space(caffe.CAFFE, settings=False)
     ways = access_to(rows_of(plain))
     for configuration, start in plain.configurations.items():
-        prepare = memory_at(*(it.call.name for it in ways[start] if it.call))
-        calls = [it.call.name for it, step in plain.steps[start].items() if it.call and not step.refusal]
+        prepare = memory_at(*(item.call.name for item in ways[start] if item.call))
+        calls = [item.call.name for item, step in plain.steps[start].items() if item.call and not step.refusal]
         for name in (*calls, "close"):
             for fault in FAULTS:
                 case = Case(prepare, partial(call, name=name), state_of_memory, memory_works, fault)
@@ -337,11 +337,11 @@ def new_blob(world: World) -> None:
     """A blob with data and diff on both sides, and another one."""
     world.owner, other = (Blob(SIZE // 4, dtype="float32", **world.where) for _ in range(2))
     world.held.append(other)
-    for it, data in ((world.owner, 2), (other, 8)):
-        it.mutable_cpu_data()[:] = data
-        it.mutable_cpu_diff()[:] = data + 1
-        it.gpu_data()
-        it.gpu_diff()
+    for item, data in ((world.owner, 2), (other, 8)):
+        item.mutable_cpu_data()[:] = data
+        item.mutable_cpu_diff()[:] = data + 1
+        item.gpu_data()
+        item.gpu_diff()
 
 
 def state_of_blob(world: World) -> object:
@@ -715,7 +715,7 @@ def test_an_interrupt_wherever_cpython_delivers_one_also_while_a_call_is_undone(
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError])
 @pytest.mark.parametrize(
-    "kind", [pytest.param(it, marks=pytest.mark.deep) if it in ("memory", "blob") else it for it in KINDS]
+    "kind", [pytest.param(kind, marks=pytest.mark.deep) if kind in ("memory", "blob") else kind for kind in KINDS]
 )
 @pytest.mark.usefixtures("_nothing_kept")
 def test_an_error_of_the_interpreter_at_every_function_start(kind: str, error: type[Exception]) -> None:
@@ -757,7 +757,7 @@ def test_where_an_adaptor_is_below(adaptor: type[Adaptor], monkeypatch: pytest.M
 @pytest.mark.parametrize("kind", ["memory", "blob", "buffer", "pool"])
 @pytest.mark.usefixtures("_nothing_kept")
 def test_an_interrupt_over_opencl(kind: str) -> None:
-    if not any(it.name.startswith("opencl") for it in devices()):
+    if not any(device.name.startswith("opencl") for device in devices()):
         pytest.skip("there is no opencl here")
     assert check_all(kind, STARTS | {"c_return"}, type(named_device("opencl"))) > 40
 

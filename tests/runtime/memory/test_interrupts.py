@@ -102,47 +102,47 @@ def blob(world: World) -> Any:
     return Blob(SIZE // 4, dtype="float32", device=world.device, host=world.host, pinned=world.host)
 
 
-def walk_memory(it: Any) -> None:
+def walk_memory(memory: Any) -> None:
     """Every kind of call, and what a head says is fresh must have the bytes that were written last."""
-    it.mutable_cpu_data()[:] = 7
-    assert it.gpu_data().get().tolist() == [7] * SIZE
-    it.mutable_gpu_data().set(np.full(SIZE, 3, np.uint8))
-    assert it.cpu_data().tolist() == [3] * SIZE
-    it.set_cpu_data(bytearray(b"\x05" * SIZE))
-    it.async_gpu_push(stream=it.device.stream())
-    assert it.gpu_data().get().tolist() == [5] * SIZE
-    it.set_gpu_data(it.device.empty(SIZE))
-    it.mutable_cpu_data()
+    memory.mutable_cpu_data()[:] = 7
+    assert memory.gpu_data().get().tolist() == [7] * SIZE
+    memory.mutable_gpu_data().set(np.full(SIZE, 3, np.uint8))
+    assert memory.cpu_data().tolist() == [3] * SIZE
+    memory.set_cpu_data(bytearray(b"\x05" * SIZE))
+    memory.async_gpu_push(stream=memory.device.stream())
+    assert memory.gpu_data().get().tolist() == [5] * SIZE
+    memory.set_gpu_data(memory.device.empty(SIZE))
+    memory.mutable_cpu_data()
 
 
-def walk_blob(it: Any) -> None:
-    it.reshape(SIZE // 2)
-    it.mutable_gpu_diff()
-    it.reshape(SIZE // 4)
-    it.mutable_cpu_data()[:] = 2
-    it.mutable_cpu_diff()[:] = 1
-    it.update()
+def walk_blob(blob: Any) -> None:
+    blob.reshape(SIZE // 2)
+    blob.mutable_gpu_diff()
+    blob.reshape(SIZE // 4)
+    blob.mutable_cpu_data()[:] = 2
+    blob.mutable_cpu_diff()[:] = 1
+    blob.update()
 
 
-def walk_buffer(it: Any) -> None:
-    it.allocate()
-    source = Buffer(SIZE, it.allocator)
-    it.copy_from(source)
+def walk_buffer(buffer: Any) -> None:
+    buffer.allocate()
+    source = Buffer(SIZE, buffer.allocator)
+    buffer.copy_from(source)
     source.close()
-    it.allocate()
+    buffer.allocate()
 
 
-def walk_allocator(it: Any) -> None:
-    blocks = [it.allocate(SIZE) for _ in range(3)]
+def walk_allocator(allocator: Any) -> None:
+    blocks = [allocator.allocate(SIZE) for _ in range(3)]
     for block in blocks:
-        it.release(block)
-    it.release(it.allocate(2 * SIZE))
+        allocator.release(block)
+    allocator.release(allocator.allocate(2 * SIZE))
 
 
-def walk_exporter(it: Any) -> None:
-    block = it.export(SIZE)
+def walk_exporter(exporter: Any) -> None:
+    block = exporter.export(SIZE)
     block.give_back()
-    it.deallocate(it.allocate(SIZE))
+    exporter.deallocate(exporter.allocate(SIZE))
 
 
 OWNERS: dict[str, tuple[Callable[[World], Any], Callable[[Any], None]]] = {

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-@pytest.fixture(params=devices(), ids=lambda it: str(it.device_type.name))
+@pytest.fixture(params=devices(), ids=lambda place: str(place.device_type.name))
 def place(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A device on which no work is left behind, because queued work may use bytes that would be filled."""
     yield request.param
@@ -51,7 +51,7 @@ def test_a_view_that_is_kept_is_told_or_shows_poison(place: Any, name: str) -> N
             pass
         gc.collect()
 
-    assert told or any(it.category is RuntimeWarning for it in caught)
+    assert told or any(item.category is RuntimeWarning for item in caught)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -87,12 +87,12 @@ def test_a_write_to_freed_memory_is_told_once_by_any_checked_memory(place: Any) 
 
 def test_freed_memory_is_not_kept_for_the_check(place: Any) -> None:
     before = len(watch._freed)  # pyright: ignore[reportPrivateUsage] -- what is left behind
-    with SyncedMemory(SIZE, device=place, host=CPUDeviceAllocator(), pinned=CPUDeviceAllocator(), checked=True) as it:
-        kept = it.mutable_cpu_data()[1:]
-    with SyncedMemory(SIZE, device=place, checked=True) as it:
-        it.mutable_cpu_data()
+    with SyncedMemory(SIZE, device=place, host=CPUDeviceAllocator(), pinned=CPUDeviceAllocator(), checked=True) as item:
+        kept = item.mutable_cpu_data()[1:]
+    with SyncedMemory(SIZE, device=place, checked=True) as item:
+        item.mutable_cpu_data()
     assert before + 1 == len(watch._freed)  # pyright: ignore[reportPrivateUsage] -- as above
-    del kept, it
+    del kept, item
     gc.collect()
 
     assert before == len(watch._freed)  # pyright: ignore[reportPrivateUsage] -- as above

@@ -26,7 +26,7 @@ ENDS: dict[str, Callable[[Any], object]] = {
 """The calls after which what is written on the host would be lost."""
 
 
-@pytest.fixture(params=devices(), ids=lambda it: str(it.device_type.name))
+@pytest.fixture(params=devices(), ids=lambda place: str(place.device_type.name))
 def anywhere(request: pytest.FixtureRequest) -> SyncedMemory:
     """A memory on each device of this machine, which leaves its stale side as it is."""
     return SyncedMemory(SIZE, device=request.param, checked=False)

@@ -93,7 +93,7 @@ LEFT: dict[str, Callable[[Pools, str], Any]] = {
 }
 
 
-@pytest.fixture(params=devices(), ids=lambda it: str(it.device_type.name))
+@pytest.fixture(params=devices(), ids=lambda place: str(place.device_type.name))
 def pools(request: pytest.FixtureRequest) -> Pools:
     return Pools(request.param)
 
@@ -133,7 +133,7 @@ def test_who_writes_to_an_idle_block_is_told_once_with_both_lines(
     assert (call, side, 0, True) == (error.call, error.side, error.position, error.freed)
     assert error.taken is not None
     assert error.ended is not None
-    assert [HERE, HERE] == [Path(it.file).name for it in (error.taken, error.ended)]
+    assert [HERE, HERE] == [Path(line.file).name for line in (error.taken, error.ended)]
     if call == "allocate":
         assert idle <= pool.idle_bytes
         pool.release(act())

@@ -62,7 +62,7 @@ def test_binding_tables_are_complete_or_refused() -> None:
     from syncedmem.runtime.memory.sides import ACTIONS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
 
     with pytest.raises(DeclarationError, match=r"no implementation for: free_gpu$"):
-        _complete({it: perform for it, perform in ACTIONS.items() if it != "free_gpu"})
+        _complete({action: perform for action, perform in ACTIONS.items() if action != "free_gpu"})
 
 
 def test_the_hot_path_makes_no_lookup(device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch) -> None:

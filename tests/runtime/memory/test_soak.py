@@ -45,10 +45,10 @@ class Soak:
         self.random = random.Random(seed)  # noqa: S311 -- no secret
         self.real_host, self.real = CPUDeviceAllocator(), SimulatedDeviceAllocator(seed=seed)
         self.failures = 0
-        self.pools = [PoolAllocator(TrackingAllocator(GuardingAllocator(it))) for it in (self.real_host, self.real)]
+        self.pools = [PoolAllocator(TrackingAllocator(GuardingAllocator(item))) for item in (self.real_host, self.real)]
         self.host, self.device = (
-            FailingAllocator(FailingAllocator(it, when=self.fails), operation="memcpy", when=self.fails)
-            for it in self.pools
+            FailingAllocator(FailingAllocator(pool, when=self.fails), operation="memcpy", when=self.fails)
+            for pool in self.pools
         )
         self.where: dict[str, Any] = {"host": self.host, "pinned": self.host, "device": self.device}
         self.memories: list[tuple[SyncedMemory, np.ndarray[Any, Any]]] = []
@@ -182,7 +182,9 @@ class Soak:
         if not self.buffers:
             return
         target, shadow = self.random.choice(self.buffers)
-        source, theirs = self.random.choice([it for it in self.buffers if it[0].byte_size <= target.byte_size])
+        source, theirs = self.random.choice(
+            [buffer for buffer in self.buffers if buffer[0].byte_size <= target.byte_size]
+        )
         on_device = not (is_host(target.allocator) and is_host(source.allocator))
         target.copy_from(source, stream=self.real.stream() if on_device and self.random.random() < 0.5 else None)
         shadow[: theirs.size] = theirs

@@ -49,7 +49,9 @@ def test_there_are_no_cells_where_no_calls_lead(has_device: bool) -> None:
     known = {NUMBERS[state._replace(settings=())] for state in space(caffe.edition_for(has_device=has_device)).steps}
     table: Any = TABLES[has_device]
     for columns in table.columns.values():
-        assert [known, known] == [{number for number, cell in enumerate(it) if cell is not None} for it in columns]
+        assert [known, known] == [
+            {number for number, cell in enumerate(column) if cell is not None} for column in columns
+        ]
 
 
 @TABLE
@@ -57,7 +59,7 @@ def test_idle_is_a_call_that_does_nothing_and_stays(has_device: bool) -> None:
     table = TABLES[has_device]
     for number, idle in enumerate(table.idle):
         cells = [column[number] for column in table.accessors]
-        assert [bool(it) and it[::2] == ((), "") and {*it.next} == {number} for it in cells] == [*idle]
+        assert [bool(cell) and cell[::2] == ((), "") and {*cell.next} == {number} for cell in cells] == [*idle]
 
 
 def test_a_number_has_its_head_and_a_new_memory_has_nothing() -> None:

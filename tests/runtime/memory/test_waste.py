@@ -17,7 +17,7 @@ from syncedmem.model.interface import DeviceType
 HERE = Path(waste.__file__)
 
 
-@pytest.fixture(params=devices(), ids=lambda it: str(it.device_type.name))
+@pytest.fixture(params=devices(), ids=lambda place: str(place.device_type.name))
 def place(request: pytest.FixtureRequest) -> Any:
     """Each device of this machine."""
     return request.param
@@ -30,7 +30,7 @@ def test_a_copy_too_many_is_refused_with_its_line(place: Any, planted: Waste) ->
         planted.wasteful(place)
 
     error = caught.value
-    lines = [(Path(it.line.file), it.line.number) for it in (error.copy, error.last) if it is not None]
+    lines = [(Path(copy.line.file), copy.line.number) for copy in (error.copy, error.last) if copy is not None]
     assert (HERE, marked(planted.wasteful)) in lines
     assert all(f"{file}:{number}" in str(error) for file, number in lines)
     assert (planted.needed, planted.needed + 1) == (log.up + log.down, error.count)
@@ -56,7 +56,7 @@ def test_what_is_overwritten_unread_came_down_to_be_written(place: Any) -> None:
     for program in planted[:2]:
         with copies() as log:
             program(place)
-        found.append({it.line.number for it in log.entries if it.to_write})
+        found.append({entry.line.number for entry in log.entries if entry.to_write})
 
     assert [{marked(planted.wasteful)}, set()] == found
 
@@ -67,6 +67,6 @@ def test_pageable_memory_is_found_at_its_line(place: Any) -> None:
     for program in PAGEABLE[:2]:
         with copies() as log:
             program(place)
-        found.append([it.line.number for it in log.entries if it.pageable])
+        found.append([entry.line.number for entry in log.entries if entry.pageable])
 
     assert [[marked(PAGEABLE.wasteful)] * PAGEABLE.needed * matters, []] == found

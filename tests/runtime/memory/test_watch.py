@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).name
 
 
-@pytest.fixture(params=devices(), ids=lambda it: str(it.device_type.name))
+@pytest.fixture(params=devices(), ids=lambda place: str(place.device_type.name))
 def place(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -378,7 +378,7 @@ def test_memories_without_bytes_or_without_a_device_have_nothing_to_check() -> N
 def test_only_memories_on_the_simulated_device_are_checked_unless_they_say_so(place: Any) -> None:
     by_default = place.device_type is DeviceType.SIMULATED
     assert by_default is SyncedMemory(SIZE, device=place).checked
-    assert (True, False) == tuple(SyncedMemory(SIZE, device=place, checked=it).checked for it in (True, False))
+    assert (True, False) == tuple(SyncedMemory(SIZE, device=place, checked=number).checked for number in (True, False))
     assert by_default is Blob((2,), device=place).data_memory.checked
     for make in (partial(SyncedMemory, SIZE), partial(Blob, (2,))):
         wrong: Any = "yes"

@@ -210,7 +210,7 @@ def test_the_blobs_of_the_port_in_cpp_reach_the_highest_level(build: Build) -> N
     assert re.fullmatch(r"conforms to caffe/L4: (\d+) of \1 requirements, 144 of 144 cells", report.line)
 
 
-@pytest.mark.parametrize("bug", [it for it in PORT_BUGS if not it.of_blobs], ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [bug for bug in PORT_BUGS if not bug.of_blobs], ids=lambda bug: bug.name)
 def test_the_runner_in_c_says_where_a_bug_shows(bug: PortBug, build: Build, replayed: Replayed) -> None:
     status, lines = replayed(build("cpp", bug))
     assert (status == 0) is (bug.name in NOT_IN_VECTORS), lines[:1]

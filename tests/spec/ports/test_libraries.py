@@ -88,7 +88,7 @@ def test_the_structures_are_those_of_a_c_compiler(tmp_path: Path) -> None:
     kinds = {f"smp_{name}": kind for name, kind in abi.STRUCTURES.items()}
     fields = [(name, field[0], kind) for name, kind in kinds.items() for field in kind._fields_]
     lines = [f"offsetof({name}, {field})" for name, field, _ in fields] + [f"sizeof({name})" for name in kinds]
-    text = "\n".join(f'  printf("%zu ", {it});' for it in lines)
+    text = "\n".join(f'  printf("%zu ", {line});' for line in lines)
     (tmp_path / "main.c").write_text(
         f'#include <stdio.h>\n#include "{header}"\nint main(void) {{\n{text}\n  return 0;\n}}\n', encoding="utf-8"
     )
@@ -366,7 +366,7 @@ def test_what_no_port_may_do_is_seen(size: int, status: int, last: str, c_port: 
     done = served(c_port("rude"), HELLO, {"op": "new", "memory": 1, "size": size}, *last_requests)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert (done.returncode, done.stderr.strip()) == (status, last)
-    assert [it["id"] for it in answers] == [*range(1, 3 + len(last_requests) - (status != 0))]
+    assert [answer["id"] for answer in answers] == [*range(1, 3 + len(last_requests) - (status != 0))]
     assert (answers[-1].get("refused") == "refused") is (size == 6)
 
 

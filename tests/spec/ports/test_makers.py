@@ -93,9 +93,9 @@ def test_what_was_found_before_it_ended_is_kept(file: Path) -> None:
     target = MakerTarget(f"{file}:LooksAway", ALLOCATORS)
     report = conform_maker(target, Claim("safe", "L2", keep_going=True), LIMITS, on_change=reports.append)
 
-    assert [it.requirement for it in report.unfinished][-1] == "P01-answers"
+    assert [violation.requirement for violation in report.unfinished][-1] == "P01-answers"
     assert len(report.unfinished) > 1
-    assert [len(it.unfinished) for it in reports] == list(range(1, len(report.unfinished)))
+    assert [len(report.unfinished) for report in reports] == list(range(1, len(report.unfinished)))
 
 
 @pytest.mark.deep

@@ -48,15 +48,15 @@ def right() -> Iterator[Port]:
 @pytest.mark.parametrize("level", ["L0", "L1", "L2", "L3"])
 def test_a_right_port_passes_at_each_level(right: Port, level: Level) -> None:
     assert [None, None, None] == [
-        replay(of_level(right, level), it)
-        for it in (vector("tour"), vector("modes"), vector("aliases", next(iter(buffers_of_two()))))
+        replay(of_level(right, level), item)
+        for item in (vector("tour"), vector("modes"), vector("aliases", next(iter(buffers_of_two()))))
     ]
 
 
 def buffers_of_two() -> Iterator[int]:
     """The vectors in which two memories adopt one buffer."""
     found = enumerate(vectors("aliases", "caffe"))
-    return (n for n, it in found if len(it.as_json()["sizes"]) > 1)
+    return (n for n, item in found if len(item.as_json()["sizes"]) > 1)
 
 
 def test_a_right_port_fails_when_it_is_told_to(right: Port) -> None:
@@ -73,7 +73,9 @@ def test_a_right_port_fails_when_it_is_told_to(right: Port) -> None:
     ],
 )
 def test_what_a_port_does_wrong_is_a_difference(way: str, requirement: str, said: str) -> None:
-    first = next(it.as_json() for it in vectors("cells", "caffe") if it.as_json()["steps"][0]["call"] == "gpu_data")
+    first = next(
+        vector.as_json() for vector in vectors("cells", "caffe") if vector.as_json()["steps"][0]["call"] == "gpu_data"
+    )
     with wrong(way).connect(LIMITS, "") as port:
         found = replay(of_level(port, "L3"), first)
     assert found is not None
@@ -91,7 +93,7 @@ def test_a_port_that_makes_no_memory_fails() -> None:
 
 
 def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
-    own = next(n for n, it in enumerate(vectors("aliases", "caffe")) if '"own":true' in it.line())
+    own = next(n for n, vector in enumerate(vectors("aliases", "caffe")) if '"own":true' in vector.line())
     out = [
         vector("tour", edition="early"),
         {**vector("tour"), "sizes": [(1 << 21) + 1]},
@@ -101,10 +103,10 @@ def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
         "they are of the machine early, and the port is of caffe",
         "they have memories of more than 2097152 bytes, the largest size of the port",
         "they adopt the memory's own pointer, and the port does not answer the request own_buffer",
-    ] == [left_out(of_level(right, "L3"), it) for it in out]
+    ] == [left_out(of_level(right, "L3"), item) for item in out]
     assert left_out(of_level(right, "L2"), vector("failures")).endswith("a port does so from L3 on, and this is L2")
     assert not left_out(of_level(right, "L3"), vector("failures"))
-    assert not any(left_out(device_subject(), it) for it in out)
+    assert not any(left_out(device_subject(), item) for item in out)
 
 
 # --- the command
@@ -112,7 +114,7 @@ def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    lines = [json.dumps(it, separators=(",", ":")) for it in (vector("tour"), vector("failures"))]
+    lines = [json.dumps(item, separators=(",", ":")) for item in (vector("tour"), vector("failures"))]
     (tmp_path / "some.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tmp_path / "some.jsonl"
 
@@ -158,7 +160,7 @@ SUBJECT = device_subject()
 )
 def test_wrong_options_are_said(file: Path, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     (tmp_path / "replay.json").write_text("{}", encoding="utf-8")
-    done = run("replay", *(it.format(file=file, other=tmp_path / "replay.json") for it in arguments))
+    done = run("replay", *(argument.format(file=file, other=tmp_path / "replay.json") for argument in arguments))
 
     assert isinstance(done.exception, SyncedMemoryError)
     assert said in str(done.exception)

@@ -84,7 +84,7 @@ def judged(name: str, folder: Path, policy: str = "") -> PortReport:
 FIRST = ("converts on the device", "overwriting makes nothing stale", "zeroes after all")
 
 
-@pytest.mark.parametrize("bug", [pytest.param(it, marks=() if it in FIRST else pytest.mark.deep) for it in BUGS])
+@pytest.mark.parametrize("bug", [pytest.param(bug, marks=() if bug in FIRST else pytest.mark.deep) for bug in BUGS])
 def test_a_bug_is_refused(bug: str, tmp_path: Path) -> None:
     name, _, requirement = BUGS[bug]
     for file in PORTS.glob("*.py"):

@@ -110,8 +110,8 @@ def bench(way: str, wanted: Claim) -> Any:
 
 def level_found(level: Level, *found: Violation) -> Conformance[Coverage]:
     """The result of a level at which these violations were found."""
-    suites = tuple(SuiteResult(it.requirement, 1, 1, 0.0, it) for it in found)
-    judged = tuple(it.requirement for it in found)
+    suites = tuple(SuiteResult(item.requirement, 1, 1, 0.0, item) for item in found)
+    judged = tuple(item.requirement for item in found)
     return Conformance("x", suites, Coverage(caffe.CAFFE), 0.0, judged, level=level)
 
 

@@ -57,7 +57,7 @@ def with_subject(name: str, profile: Profile = "safe", level: Level = "L4") -> p
 def test_every_call_of_the_table_is_a_call_of_the_protocol() -> None:
     """All but what the state says, and messages, which have no requests."""
     said = {"shape", "num_axes", "count", "capacity", "data_memory", "diff_memory"}
-    asked = {name for it in CALLS for name in it.names if it.asked != "messages"}
+    asked = {name for call in CALLS for name in call.names if call.asked != "messages"}
     assert set(BLOB_CALLS) == asked - said
 
 
@@ -112,7 +112,9 @@ def test_a_port_without_blobs_is_told_so() -> None:
 
 def found(subject: Subject, suite: str) -> set[str]:
     """What a suite finds, in one go."""
-    return {it.requirement for it in check_blobs(subject, steps=0, suites=[suite], shorten=False).violations}
+    return {
+        violation.requirement for violation in check_blobs(subject, steps=0, suites=[suite], shorten=False).violations
+    }
 
 
 WRONG: dict[str, tuple[Level, str, str]] = {
@@ -186,7 +188,7 @@ def test_what_is_found_is_shortened_in_new_processes() -> None:
         shorter = shortened(bench, case, caught.value)
     assert shorter.requirement == "B09-shape-string"
     called = [json.loads(line).get("call") for line in shorter.statements]
-    assert [it for it in called if it] == ["reshape", "shape_string"]
+    assert [item for item in called if item] == ["reshape", "shape_string"]
 
 
 def test_a_port_may_have_adopted_or_waited() -> None:

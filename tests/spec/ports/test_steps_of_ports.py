@@ -140,7 +140,7 @@ def test_a_shortest_program_has_small_memories_and_looks_at_nothing_else() -> No
         found = shortest(case, caught.value, partial(run_case, what), simpler=plainer, program=port)
 
     requests = [json.loads(line) for line in found.statements]
-    assert ["hello", "new", "gpu_data"] == [it["op"] for it in requests]
+    assert ["hello", "new", "gpu_data"] == [request["op"] for request in requests]
     assert [2, 1] == [requests[1]["memory"], requests[1]["size"]]
 
 

@@ -130,8 +130,8 @@ def test_a_seeded_bug_breaks_its_requirement_and_no_other(bug: SeededBug, refuse
                 violations.append(violation)
     refuse("ports", bug.name, violations[0].requirement)
 
-    assert {bug.requirement} == {it.requirement for it in violations}
-    assert all(it.statements for it in violations)
+    assert {bug.requirement} == {violation.requirement for violation in violations}
+    assert all(violation.statements for violation in violations)
 
 
 def test_every_requirement_of_ports_has_a_seeded_bug() -> None:
