@@ -309,12 +309,14 @@ class Buffer:
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:
         down, up = (buffer.allocator is not None and not is_host(buffer.allocator) for buffer in (source, self))
         there: Any = self.allocator if up else source.allocator if down else cpu_allocator()
+        with reporting("copy_from", there):
+            indirect = up and down and size > 0 and source is not self and not self._reaches(source)
+            if stream is not None and (up or down) and not indirect:
+                there.check_stream(stream)
         if size == 0 or source is self:  # a device may refuse a copy whose ends overlap
             with reporting("copy_from", there):
                 there.memcpy(None, None, 0, MemcpyKind.CPU2CPU, None, need_sync)
             return
-        with reporting("copy_from", there):
-            indirect = up and down and not self._reaches(source)
         queued = stream is not None and (up or down) and not indirect
         if not queued:
             for buffer in (self, source):
@@ -332,7 +334,6 @@ class Buffer:
             if not queued:
                 there.memcpy(_ptr_of(source), _ptr_of(self), size, kind, None, need_sync)
                 return
-            there.check_stream(stream)
             flight = Flight(there, stream, (_ptr_of(source), _ptr_of(self)))
             for flights in (self._held.flights, source._held.flights):
                 flights[:] = [*(flight for flight in flights if not (flight.failed or flight.landed)), flight]

@@ -465,6 +465,15 @@ def test_between_host_buffers_a_stream_has_no_meaning() -> None:
     assert pattern(8, SIZE) == bytes_of(target)
 
 
+@pytest.mark.parametrize("size", [0, SIZE])
+def test_what_is_no_stream_is_refused_whatever_is_copied(device: SimulatedDeviceAllocator, size: int) -> None:
+    buffer = Buffer(SIZE, device)
+    with pytest.raises(InvalidArgumentError):
+        buffer.copy_from(Buffer(size, device), stream=5)
+    with pytest.raises(InvalidArgumentError):
+        buffer.copy_from(buffer, stream=5)
+
+
 def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: SimulatedDeviceAllocator) -> None:
     """To wait would be a copy of nothing, which fails here too."""
     source, target = patterned(1, cpu_allocator()), Buffer(SIZE, device)
