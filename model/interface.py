@@ -296,6 +296,9 @@ class Allocator(HostAllocator, Protocol):
             If an array is not where `kind` says, is not a row of bytes, or if `dest` is read-only.
         InvalidArgumentError
             If `kind` is not a direction, `stream` is not a stream, or `need_sync` is no ``bool``.
+        DeviceError
+            If the copy fails; the contents of `dest` are undefined then.  With `need_sync` also if other work on the
+            device has failed; the copy may have been made nevertheless.
         """
 
     @abstractmethod

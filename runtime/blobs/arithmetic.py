@@ -20,12 +20,14 @@ from syncedmem.model import (
     Mode,
     NoArithmeticError,
     SyncedHead,
+    caffe,
     current_mode,
 )
 from syncedmem.model.interface import MemcpyKind
 
 from ..allocators.arithmetic import Arithmetic, arithmetic_of, check_factor, check_type
 from ..allocators.failures import reporting, where_of
+from ..memory.copies import admit, enter, observed
 from ..memory.synced_memory import SyncedMemory
 from ..memory.tables import HEADS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 
@@ -155,8 +157,11 @@ def _copy_on_host(source: Elements, target: Elements) -> None:
 def _copy_on_device(source: Elements, target: Elements) -> None:
     device: Any = target.memory.device
     come: Any
+    logs, coming = observed.get(), []
     if source.memory.device is not device:
         come, kind = source.memory.cpu_data(), MemcpyKind.CPU2CUDA
+        if logs:
+            coming = admit(logs, "copy_from", (caffe.COPY_TO_GPU.name,), target.nbytes)
         to = target.memory.mutable_gpu_data()
     else:
         to, kind = target.memory.mutable_gpu_data(), MemcpyKind.CUDA2CUDA
@@ -168,6 +173,8 @@ def _copy_on_device(source: Elements, target: Elements) -> None:
             to[: target.nbytes].set(come[: target.nbytes].get())  # overlapping adopted buffers
         else:
             device.memcpy(come, to, target.nbytes, kind)
+    if coming:
+        enter(logs, coming, target.sides)
 
 
 class _Place:

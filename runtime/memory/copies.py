@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from syncedmem.model import CopyRefusedError, InvalidArgumentError, caffe
 from syncedmem.model.lines import Copy
@@ -13,10 +14,12 @@ from ..allocators.pointers import as_integer
 from .lines import line_of_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from .sides import Sides
+
+FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
 
 __all__ = ["Copies", "Copy", "CopyLog", "admit", "copies", "enter", "no_copies", "observed"]
 
@@ -120,6 +123,19 @@ class CopyLog(ContextDecorator):
                 # What made this copy necessary may be a copy in the other direction.
                 before = [entry for entry in self.entries if (entry.what == "allocation") is (name == "allocations")]
                 raise CopyRefusedError(more[0], unit, count, limit, before[-1] if before else None)
+
+    def __call__(self, function: FunctionT) -> FunctionT:
+        """A function in which this holds, each time with a new log.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is a coroutine or a generator: its call ends before its code begins.
+        """
+        kinds = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
+        if any(is_of_kind(function) for is_of_kind in kinds):
+            raise InvalidArgumentError("function", function, "an ordinary one; use `with` inside of it")
+        return super().__call__(function)
 
     def _recreate_cm(self) -> CopyLog:
         """A new log for each call of a function that this decorates."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from subjects import SIZE, devices, failing, filled
 
-from syncedmem import copies, no_copies
+from syncedmem import Mode, copies, no_copies, using_mode
 from syncedmem.model import CopyRefusedError, DeviceError, InvalidArgumentError, SyncedHead
 from syncedmem.model.interface import DeviceType
 from syncedmem.runtime import Blob, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator, SyncedMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).name
 
@@ -146,6 +149,33 @@ def test_a_function_can_be_decorated_and_each_call_begins_anew(anywhere: SyncedM
     step()
     step()
     assert 2 == anywhere.copies.up
+
+
+async def coroutine() -> None: ...
+
+
+def generator() -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("function", [coroutine, generator])
+def test_what_runs_after_its_call_is_not_decorated(function: Any) -> None:
+    with pytest.raises(InvalidArgumentError):
+        no_copies()(function)
+
+
+def test_a_copy_of_a_blob_to_another_device_counts_in_both_directions() -> None:
+    source, target = (Blob(4, device=SimulatedDeviceAllocator()) for _ in range(2))
+    source.mutable_gpu_data()
+    with using_mode(Mode.GPU), copies() as log:
+        target.copy_from(source)
+    assert (1, 1, 32) == (log.down, log.up, log.bytes)
+
+    source.mutable_gpu_data()
+    target.mutable_cpu_data()
+    with using_mode(Mode.GPU), no_copies(at_most=1), pytest.raises(CopyRefusedError):
+        target.copy_from(source)
+    assert SyncedHead.HEAD_AT_CPU is target.data_memory.head
 
 
 def test_other_threads_are_not_guarded(anywhere: SyncedMemory) -> None:
