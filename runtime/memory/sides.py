@@ -117,10 +117,13 @@ class Sides:
         if not had_gpu:
             self.gpu.give_back(error, stuck)
 
-    def end_right(self) -> None:
-        """Make the view that was lent last read-only: what is written through it from now on would be lost."""
+    def end_right(self, adopted: object = None) -> None:
+        """Make the view that was lent last read-only: what is written through it from now on would be lost.
+
+        Unless it is what was adopted just now, and so the memory itself.
+        """
         view, self.lent = None if self.lent is None else self.lent(), None
-        if view is not None:
+        if view is not None and view is not adopted:
             view.flags.writeable = False
 
     def warn(self, why: str) -> None:

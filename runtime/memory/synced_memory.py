@@ -665,7 +665,7 @@ class SyncedMemory:
                     sides.cpu, self._state = fresh, after
                 else:
                     sides.gpu, self._state = fresh, after
-                sides.end_right()
+                sides.end_right(buffer)
                 sides.flights.clear()
 
     def _looked_up(self, call: str, name: str, argument: Any) -> Cell:

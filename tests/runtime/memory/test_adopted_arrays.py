@@ -27,6 +27,18 @@ def numbers() -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.arange(COUNT, dtype=np.float32)
 
 
+def test_a_view_that_a_memory_has_lent_can_be_adopted_and_stays_writeable(place: Any) -> None:
+    """A view that was lent before it becomes read-only, but not the one that is the memory by now."""
+    with SyncedMemory(COUNT * 4, device=place) as memory:
+        memory.set_cpu_data(numbers())
+        memory.gpu_data()
+        view = memory.mutable_cpu_data()
+        memory.set_cpu_data(view)
+        memory.gpu_data()
+        memory.mutable_cpu_data()[0] = 7
+        assert (7, True) == (view[0], view.flags.writeable)
+
+
 # --- an array that was made read-only after its adoption
 
 
