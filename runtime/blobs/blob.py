@@ -43,7 +43,6 @@ from syncedmem.model.files import write_whole
 
 from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
-from ..allocators.rehearsal import rehearse
 from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
 from ..memory import dlpack
 from ..memory.synced_memory import SyncedMemory, memory_over
@@ -56,7 +55,7 @@ from .conversion import checked, fill
 from .elements import OWNED, Elements, check_dtype, check_viewable
 from .file_kinds import file_kind
 from .foreign_arrays import ForeignArray
-from .live_array import assign, live
+from .live_array import assign, is_foreign, is_of_elements, live, rehearse_in_full, rehearse_of_elements
 from .messages import VALUE_TYPES, check_blob, message_to_write, read_proto, shape_equals, write_proto
 
 if TYPE_CHECKING:
@@ -686,19 +685,29 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         ------
         InvalidArgumentError
             If the result has to go into a blob, as in ``blob += 1``; or if NumPy cannot compute with the types.  No
-            head has moved.
+            head has moved, and none has after an error of NumPy itself.
         """
-        if any(isinstance(target, Blob) for target in options.get("out") or ()):
+        targets: tuple[object, ...] = options.get("out") or ()
+        if any(isinstance(target, Blob) for target in targets):
             raise InvalidArgumentError("out", self, "blob.data or blob.diff, as in blob.data += 1: a blob has both")
-        if method == "__call__" and function.signature is None and not options.keys() & {"out", "where"}:
+        if any(is_foreign(operand) and not isinstance(operand, Blob) for operand in (*inputs, *targets)):
+            return NotImplemented
+        operation = getattr(function, method)
+        stand_ins = [operand._stand_ins()[0] if isinstance(operand, Blob) else operand for operand in inputs]
+        if is_of_elements(function, method, stand_ins, options):
             try:
-                rehearse(function, *inputs, **options)
+                rehearse_of_elements(operation, stand_ins, options)
             except (TypeError, OverflowError) as error:
                 expected = f"numbers that NumPy can use in {function}"
                 raise InvalidArgumentError("operand", inputs[-1], expected) from error
-        blobs: list[Any] = [isinstance(operand, Blob) for operand in inputs]
-        arrays = [operand.cpu_data() if blob else operand for operand, blob in zip(inputs, blobs, strict=True)]
-        return getattr(function, method)(*arrays, **options)
+        elif any(isinstance(operand, Blob) and not operand._is_fresh_on_host() for operand in inputs):
+            rehearse_in_full(operation, stand_ins, options)
+        arrays = [operand.cpu_data() if isinstance(operand, Blob) else operand for operand in inputs]
+        return operation(*arrays, **options)
+
+    def _is_fresh_on_host(self) -> bool:
+        """Whether reading the data on the host copies nothing, and moves no head."""
+        return self.data_memory.head in (SyncedHead.HEAD_AT_CPU, SyncedHead.SYNCED)
 
     def __hash__(self) -> int:
         """By identity, although ``==`` compares elements: a blob can be a key."""
@@ -839,6 +848,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         """The data or diff of another blob, in this one's shape, in place of this one's own."""
         self._check_open(name)
         self._check_same_type("other", other)
+        other._check_open(name)  # the memory of a closed blob would close this one
         if other.count != self.count:
             raise InvalidShapeError(other.shape, f"a blob of {self.count} elements cannot share {other.count}")
         if other.device is not self._device:
@@ -886,7 +896,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         """
         self._check_same_type("source", source)
         copy_diff, reshape = as_flag(copy_diff, "copy_diff"), as_flag(reshape, "reshape")
-        self._check_open("copy_from")
+        for blob in (self, source):
+            blob._check_open("copy_from")
         if source._shape == self._shape:
             fitted = self._data, self._diff
         elif not reshape:
@@ -971,10 +982,10 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         check_blob(self.shape, *self._stand_ins(write_diff))  # a blob that is too long is refused before a head moves
         return write_proto(self.shape, self.cpu_data(), self.cpu_diff() if write_diff else None, message)
 
-    def _stand_ins(self, write_diff: bool) -> tuple[Any, Any]:
+    def _stand_ins(self, write_diff: bool = False) -> tuple[Any, Any]:
         """Arrays that look like the data, and like the diff if it is wanted, but store one element; no head moves."""
-        check_viewable(self.shape, self.dtype)
-        stand_in = np.broadcast_to(np.zeros((), self.dtype), self.shape)
+        check_viewable(self._data.shape, self.dtype)
+        stand_in = np.broadcast_to(np.zeros((), self.dtype), self._data.shape)
         return stand_in, stand_in if write_diff else None
 
     def from_proto(self, proto: Any, reshape: bool = True) -> None:
@@ -1233,13 +1244,14 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
             setattr(blob, name, deepcopy(value, memo))
         return blob
 
-    def _copied(self, elements: Elements, memo: dict[int, Any]) -> Elements:
+    def _copied(self, elements: Elements, memo: dict[Any, Any]) -> Elements:
         memory = elements.memory
-        if id(memory) not in memo:
-            whole = Elements(memory, _BYTES, (memory.size,))
-            memo[id(memory)] = Elements(self._memory(memory.size), _BYTES, (memory.size,))
-            arithmetic.copy_on_fresh_side(whole, memo[id(memory)])
-        return Elements(memo[id(memory)].memory, elements.dtype, elements.shape)
+        key = Blob, id(memory)  # not the id alone: with it the memory itself could be copied, which it refuses
+        if key not in memo:
+            copied = Elements(self._memory(memory.size), _BYTES, (memory.size,))
+            arithmetic.copy_on_fresh_side(Elements(memory, _BYTES, (memory.size,)), copied)
+            memo[key] = copied.memory
+        return Elements(memo[key], elements.dtype, elements.shape)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the elements on the host.  Sharing is lost, and so are bytes beyond the present shape."""

@@ -22,6 +22,7 @@ from ..allocators.rehearsal import rehearse
 from .conversion import check_unmasked, converted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from weakref import ref
 
     from ..memory.synced_memory import SyncedMemory
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-__all__ = ["LiveArray", "assign", "live"]
+__all__ = ["LiveArray", "assign", "is_foreign", "is_of_elements", "live", "rehearse_in_full", "rehearse_of_elements"]
 
 
 class Holder(Protocol):
@@ -88,6 +89,8 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
             operation: Any = ufunc
             operation(*map(_plain, inputs), out=_target(self))
             return self
+        if any(map(is_foreign, (*inputs, *(out or ())))):
+            return NotImplemented
         arrays = [_plain(operand) for operand in inputs]
         operation = getattr(ufunc, method)
         written = inputs[:1] if method == "at" else out or ()
@@ -100,9 +103,8 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
                 operation(np.array(target[indices]), ..., *others)  # a rehearsal: NumPy raises before a head moves
             arrays[0] = _target(inputs[0])
         elif out is not None:
-            each = method == "__call__" and ufunc.signature is None and "where" not in options
-            each = each and self.dtype.kind not in "iu"  # NumPy refuses powers of integers by their values
-            (_rehearse if each else _rehearse_on_copies)(operation, arrays, options)
+            of_elements = is_of_elements(ufunc, method, arrays, options)
+            (rehearse_of_elements if of_elements else rehearse_in_full)(operation, arrays, options)
             options["out"] = tuple(map(_target, out))
         result = operation(*arrays, **options)
         # An operator in place has to return the array itself, which `blob.data -= step` then assigns.
@@ -259,18 +261,30 @@ def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ar
     return array
 
 
-# --- operations in place: if NumPy refuses one, it does so before a head moves
+# --- operations of NumPy: what it refuses it refuses before a head moves
 
 
-def _rehearse(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
-    """Try an element-wise operation on arrays without elements: NumPy checks the types, and computes nothing."""
+def is_foreign(operand: object) -> bool:
+    """Whether NumPy has to ask this operand how to compute with it: a blob, or an array of a device."""
+    return hasattr(operand, "__array_ufunc__") and not isinstance(operand, np.ndarray | np.generic)
+
+
+def is_of_elements(ufunc: np.ufunc, method: str, inputs: list[Any], options: dict[str, Any]) -> bool:
+    """Whether an operation can be refused only because of types and shapes, and computes each element by itself."""
+    if method != "__call__" or ufunc.signature is not None or "where" in options:
+        return False
+    # Powers of integers are refused by their values.
+    return ufunc is not np.power or any(np.asarray(operand).dtype.kind not in "biu" for operand in inputs)
+
+
+def rehearse_of_elements(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
+    """Try an operation of elements on arrays without elements: NumPy checks the types, and computes nothing."""
     targets = _checked_targets(options)
     shape = np.broadcast_shapes(*map(_shape_of, (*inputs, *targets)))
     for target in targets:
         if target.shape != shape:
             raise InvalidShapeError(shape, f"results of this shape do not fit into {target.shape}")
-    out = tuple(None if target is None else np.empty(0, target.dtype) for target in options["out"])
-    rehearse(operation, *inputs, **options | {"out": out})
+    rehearse(operation, *inputs, **_with_targets(options, lambda target: np.empty(0, target.dtype)))
 
 
 def _shape_of(operand: Any) -> tuple[int, ...]:
@@ -279,17 +293,23 @@ def _shape_of(operand: Any) -> tuple[int, ...]:
     return shape
 
 
-def _rehearse_on_copies(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
+def rehearse_in_full(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
     """Try an operation of another kind, such as a sum along an axis, with copies of the arrays that it writes."""
     _checked_targets(options)
-    out = tuple(None if target is None else np.array(target) for target in options["out"])
     with np.errstate(all="ignore"):
-        operation(*inputs, **options | {"out": out})
+        operation(*inputs, **_with_targets(options, np.array))
+
+
+def _with_targets(options: dict[str, Any], stand_in: Callable[[Any], Array]) -> dict[str, Any]:
+    """The options of an operation, with stand-ins for the arrays that it writes."""
+    if "out" not in options:
+        return options
+    return options | {"out": tuple(None if target is None else stand_in(target) for target in options["out"])}
 
 
 def _checked_targets(options: dict[str, Any]) -> list[Any]:
     """The arrays that an operation writes, after a check that it may."""
-    targets = [target for target in options["out"] if target is not None]
+    targets = [target for target in options.get("out", ()) if target is not None]
     for target in targets:
         if isinstance(target, LiveArray):
             target.check_writeable()

@@ -16,7 +16,7 @@ from blob_fixtures import CPU, GPU, ROW, SYNCED, UNINITIALIZED, Blob, each_devic
 from blob_views import HEADS, at_head, snapshot
 
 from syncedmem import runtime
-from syncedmem.model import AllocationError, ClosedMemoryError, InvalidArgumentError, NoDeviceError
+from syncedmem.model import AllocationError, ClosedMemoryError, InvalidArgumentError, NoDeviceError, NotCopyableError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, StatisticsAllocator
 from syncedmem.runtime.devices.host import cpu_allocator
 
@@ -224,6 +224,12 @@ def test_copies_of_a_derived_blob_keep_what_it_has_added(copied: Callable[[Any],
     assert (other.me is other, other.layers is not blob.layers) == (deep, deep)
     other.data[0, 0] = 7
     assert (0 if deep else 7) == blob.data[0, 0]
+
+
+def test_a_memory_cannot_be_copied_beside_its_blob() -> None:
+    blob = Blob((2, 3), device=None)
+    with pytest.raises(NotCopyableError):
+        copy.deepcopy([blob, blob.data_memory])
 
 
 def test_what_is_pickled_without_a_device_or_a_shape_comes_back_so() -> None:

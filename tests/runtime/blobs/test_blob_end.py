@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from syncedmem.model import ClosedMemoryError, ReleaseError, StaleWriteError
+from syncedmem.model import ClosedMemoryError, ReleaseError, StaleWriteError, SyncedHead
 from syncedmem.runtime import Blob as TypedBlob
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ AFTERWARDS: dict[str, Callable[[Any, Any], object]] = {
     "set_cpu_data": lambda blob, _: blob.set_cpu_data(np.zeros(3, np.float32)),
     "set_cpu_diff": lambda blob, _: blob.set_cpu_diff(np.zeros(3, np.float32)),
     "share_data": lambda blob, other: blob.share_data(other),
-    "sharing it": lambda blob, other: other.copy_from(blob),
+    "share_data of it": lambda blob, other: other.share_data(blob),
+    "share_diff of it": lambda blob, other: other.share_diff(blob),
+    "copy_from of it": lambda blob, other: other.copy_from(blob),
     "copy_from": lambda blob, other: blob.copy_from(other),
     "copy_from larger": lambda blob, _: blob.copy_from(Blob(9, device=blob.device), reshape=True),
     "update": lambda blob, _: blob.update(),
@@ -75,6 +77,7 @@ def test_a_closed_blob_refuses_calls_and_takes_no_memory(device: SimulatedDevice
         AFTERWARDS[name](blob, other)
 
     assert (blocks, True, (3,)) == (device.live_blocks, blob.closed, blob.shape)
+    assert (False, SyncedHead.SYNCED, [1, 2, 3]) == (other.closed, other.data_memory.head, other.data.tolist())
 
 
 @pytest.mark.parametrize("share", ["share_data", "share_diff", "copy"])

@@ -94,12 +94,19 @@ CALLS: dict[str, Refusal] = {
     "values that are none": (lambda blob: setattr(blob, "data", None), InvalidArgumentError),
     "values that are not real": (lambda blob: setattr(blob, "diff", 1j), InvalidValueError),
     "a factor": (lambda blob: blob.scale_data("2"), InvalidArgumentError),
+    "a sum of another shape": (lambda blob: blob + np.ones(7), ValueError),
+    "a sum into another shape": (lambda blob: np.add(blob, 1, out=np.ones(7)), ValueError),
+    "a sum with an array of the device": (lambda blob: blob + blob.device.empty(6), InvalidArgumentError),
+    "a product of another shape": (lambda blob: blob @ np.ones(7), ValueError),
+    "a sum along no axis": (lambda blob: np.add.reduce(blob, axis=7), ValueError),
+    "a place of its own": (lambda blob: np.add.at(blob, 0, 1), ValueError),
 }
 ON_OTHERS: dict[str, tuple[Any, Callable[[Any], object], type[Exception]]] = {
     "integers in a message": (np.int32, lambda blob: blob.to_proto(), InvalidArgumentError),
     "integers as a message": (np.int32, lambda blob: blob.save("blob.binaryproto"), InvalidArgumentError),
     "integers that are too large": (np.int32, lambda blob: setattr(blob, "data", 2**40), InvalidValueError),
     "integers that are negative": (np.uint32, lambda blob: setattr(blob, "diff", -1), InvalidValueError),
+    "a power of integers": (np.int32, lambda blob: blob**-1, ValueError),
     "integers from NaN": (
         np.int32,
         lambda blob: blob.from_proto(Blob.from_array([np.nan] * 6, device=None).to_proto()),
@@ -135,6 +142,7 @@ def frozen() -> Any:
 
 
 add: Any = np.add
+ONES = np.ones((2, 3), np.int64)
 IN_PLACE: dict[str, Refusal] = {
     "of another shape": (lambda array: array.__iadd__(np.ones(7)), ValueError),
     "of a larger shape": (lambda array: array.__iadd__(np.ones((2, 2, 3))), InvalidShapeError),
@@ -147,6 +155,8 @@ IN_PLACE: dict[str, Refusal] = {
     "of a sum that is another": (lambda array: add.reduce(np.ones((4, 3)), axis=0, out=array), ValueError),
     "of a product that is another": (lambda array: np.matmul(np.eye(3), np.ones((3, 3)), out=array), ValueError),
     "where nobody knows": (lambda array: add(array, 1, out=array, where=np.ones(7, bool)), ValueError),
+    "with an array of the device": (lambda array: array.__iadd__(array.blob().device.empty(6)), InvalidArgumentError),
+    "of powers of integers": (lambda array: np.power(ONES, -1, out=array), ValueError),
     "and into what is frozen": (lambda array: np.divmod(array, 2, out=(array, frozen())), InvalidPointerError),
     "items of another shape": (lambda array: array.__setitem__(0, np.ones(7)), InvalidShapeError),
     "items that are none": (lambda array: array.__setitem__((0, 0), None), InvalidArgumentError),
