@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import AllocationError, InvalidArgumentError
@@ -86,9 +87,17 @@ def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
     ------
     InvalidArgumentError
         If `allocator` is of another kind, or `queue` is missing.
+
+    Notes
+    -----
+    PyOpenCL drops a buffer while work may still use it.  OpenCL then keeps the memory of an `OpenCLDeviceAllocator`.
+    Of any other allocator of OpenCL memory, nobody else gets it before all work is over that was queued on two queues:
+    the one that was current when the memory was taken, and the one that is current when it is given back.  A
+    `PoolAllocator` keeps the block until then; with any other allocator the host waits.  Work on a third queue must be
+    over already.
     """
     if getattr(allocator, "device_type", None) is DeviceType.OPENCL:
-        return _exporting(allocator, _handle, _nothing)
+        return _exporting(allocator, _handle, partial(_after_work, allocator))
     exporter = Exporter(allocator, host_only=True)
     if not isinstance(queue, cl.CommandQueue):
         raise InvalidArgumentError("queue", queue, "a pyopencl.CommandQueue, for host memory")
@@ -98,7 +107,7 @@ def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
         return cl.Buffer(queue.context, flags, hostbuf=block)
 
     # When the buffer is gone, OpenCL may still write; and OpenCL keeps its handle, but not the host memory.
-    return _exporting(exporter.allocator, over, queue.finish)
+    return _exporting(exporter.allocator, over, lambda: lambda _block: queue.finish())
 
 
 def _handle(block: Any) -> Any:
@@ -108,15 +117,35 @@ def _handle(block: Any) -> Any:
     return cl.Buffer.from_int_ptr(block.base_data.int_ptr, retain=True)
 
 
-def _nothing() -> None:
-    """Wait for nothing: OpenCL itself keeps the memory as long as work uses it."""
+def _after_work(allocator: Any) -> Callable[[Any], object]:
+    """A function that makes a block, which is taken now, wait for the work on it."""
+    if type(allocator) is OpenCLDeviceAllocator:  # it lends nothing again, and OpenCL keeps what work still uses
+        return _nothing
+    taken_on = allocator.current_stream()
+
+    def wait(block: Any) -> None:
+        hold = getattr(allocator, "hold", None)
+        for queue in {taken_on, allocator.current_stream()}:
+            event = allocator.record(queue)
+            if hold is None:
+                event.synchronize()
+            else:
+                hold(block, event)
+
+    return wait
 
 
-def _exporting(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[], object]) -> Callable[[int], Any]:
-    """An allocator of PyOpenCL that exports blocks as buffers; `buffer_of` makes a buffer of a block."""
+def _nothing(_block: Any) -> None:
+    """Wait for nothing."""
+
+
+def _exporting(
+    allocator: Any, buffer_of: Callable[[Any], Any], after_work: Callable[[], Callable[[Any], object]]
+) -> Callable[[int], Any]:
+    """An allocator of PyOpenCL that exports blocks as buffers; `after_work` returns how a block waits for its work."""
 
     def allocate(size: int) -> Any:
-        block = allocator.allocate(size)
+        wait, block = after_work(), allocator.allocate(size)
         if block is None:
             return None
         try:
@@ -126,7 +155,7 @@ def _exporting(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[
             raise no_room(where_of(allocator), size, error) from error
 
         def give_back() -> None:
-            wait()
+            wait(block)
             allocator.release(block)
 
         return _tied(buffer, give_back)

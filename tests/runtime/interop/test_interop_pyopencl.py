@@ -13,7 +13,7 @@ from subjects import failing
 
 from syncedmem.model import AllocationError, InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import Buffer, CPUDeviceAllocator
-from syncedmem.runtime.allocators import GuardingAllocator
+from syncedmem.runtime.allocators import GuardingAllocator, PoolAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +115,25 @@ def test_a_block_inside_a_larger_buffer_is_exported_where_it_is(pyopencl: Any, o
     guarded.clear()
 
     assert 0 == opencl.live_blocks
+
+
+def test_a_pool_lends_an_exported_block_again_after_the_work_on_it(pyopencl: Any, opencl: Any) -> None:
+    """The work is on the queue that was current when the block was taken; another is when it is given back."""
+    cl, pool, queue = pyopencl.cl, PoolAllocator(opencl), opencl.stream()
+    gate = cl.UserEvent(opencl.context)
+    with opencl.on(queue):
+        buffer = pyopencl.as_resource(pool)(SIZE)
+    cl.enqueue_fill_buffer(queue, buffer, np.uint8(7), 0, SIZE, wait_for=[gate])
+    queue.flush()
+    del buffer
+    early = pool.allocate(SIZE)
+    assert 1 == pool.idle_blocks
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    queue.finish()
+    late = pool.allocate(SIZE)
+    assert 0 == pool.idle_blocks
+    for block in (early, late):
+        pool.release(block)
 
 
 def test_host_memory_under_opencl_is_the_blocks_own(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
