@@ -110,8 +110,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._live = LiveBlocks(self.name)
         self._arithmetic: dict[bool, OpenCLArithmetic] = {}
         # When PyOpenCL drops the event of a copy from or to the host, it waits for the copy, and no other thread runs
-        # meanwhile.  So these events are kept until they are done; markers too, because _finish() waits for their
-        # queues.
+        # meanwhile.  So these events are kept until they are done; fills and markers too, because _finish() waits for
+        # their queues.
         self._queued: dict[int, Any] = {}
 
     @property
@@ -191,6 +191,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         else:
             ends = dest[:size], src.base_data
             event = cl.enqueue_copy(queue, *ends, src_offset=src.offset, is_blocking=wait, wait_for=after)
+        self._started(event, queue, wait=wait)
+
+    def _started(self, event: Any, queue: Any, *, wait: bool) -> None:
+        """Wait for work that was queued, or keep its event, so that later waits find it."""
         if wait:
             event.wait()
         else:
@@ -228,7 +232,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return stream
 
     def _finish(self, queue: Any) -> None:
-        """Wait for a queue, for our own, and for those in which copies or markers of ours are not done.
+        """Wait for a queue, for our own, and for those in which work or markers of ours are not done.
 
         OpenCL cannot wait for a device, and PyOpenCL has no list of its queues.
         """
@@ -251,8 +255,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if size:
             after = self._earlier(queue)
             event = cl.enqueue_fill_buffer(queue, ptr.base_data, np.uint8(0), ptr.offset, size, wait_for=after)
-            if stream is None:
-                event.wait()
+            self._started(event, queue, wait=stream is None)
         if need_sync:
             self._finish(queue)
 

@@ -231,6 +231,18 @@ def test_a_copy_on_the_host_comes_after_what_its_stream_holds(device: Any, gate:
     assert [7] * SIZE == dest.tolist()
 
 
+def test_whoever_waits_for_the_device_waits_for_a_fill(device: Any, gate: Any) -> None:
+    block, stream = filled(device, 7), device.stream()
+    hold(stream, gate)
+    device.memset_zero(block, SIZE, stream)
+    opening(gate)
+    device.memcpy(None, None, 0, UP, need_sync=True)
+    found = row(0)
+    device.memcpy(block, found, SIZE, DOWN)
+
+    assert [0] * SIZE == found.tolist()
+
+
 def test_copies_that_are_over_are_not_kept(device: Any, gate: Any) -> None:
     """Copies in flight are kept, with their host memory."""
     block, stream = filled(device, 9), device.stream()
