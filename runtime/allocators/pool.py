@@ -18,7 +18,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import (
-    AllocationError,
     ClosedAllocatorError,
     InvalidArgumentError,
     InvalidPointerError,
@@ -29,7 +28,7 @@ from syncedmem.model.interface import MemcpyKind
 
 from .adaptor import Adaptor
 from .base import check_kind
-from .failures import attempt
+from .failures import attempt, block_from
 from .forking import fork_safe_lock
 from .idle_blocks import SMALL_LIMIT, IdleBlocks, PooledBlock
 from .late_writes import LateWrites, references_to
@@ -156,9 +155,7 @@ class PoolAllocator(Adaptor):
     def _new(self, size: int) -> PooledBlock:
         self._serial += 1
         block = PooledBlock(size, self._serial)
-        block.whole = self._upstream.allocate(size)
-        if block.whole is None:
-            raise AllocationError(self.name, size, "the upstream returned None")
+        block.whole = block_from(self._upstream, size)
         return block
 
     # --- taking back

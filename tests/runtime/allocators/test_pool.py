@@ -407,7 +407,7 @@ def test_an_upstream_that_gives_nothing_is_an_error(answer: Any) -> None:
             if answer == "raise":
                 raise OSError("bus")
 
-    with pytest.raises((AllocationError, OSError), match=r"the upstream returned None|bus"):
+    with pytest.raises((AllocationError, OSError), match=r"the allocator returned None|bus"):
         PoolAllocator(Empty()).allocate(SIZE)
     assert [SIZE] == asked
 
