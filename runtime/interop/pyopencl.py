@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import AllocationError, InvalidArgumentError
 from syncedmem.model.interface import DeviceType
 
-from ..allocators.failures import where_of
+from ..allocators.failures import take_back, told, warn_of_interrupted_release, warn_of_leak, where_of
 from ..allocators.pointers import no_room
 from ..devices.opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError if PyOpenCL is not installed
 from .exporter import Exporter
@@ -148,17 +148,25 @@ def _exporting(
         wait, block = after_work(), allocator.allocate(size)
         if block is None:
             return None
-        try:
-            buffer = buffer_of(block)
-        except cl.Error as error:
-            allocator.release(block)
-            raise no_room(where_of(allocator), size, error) from error
 
         def give_back() -> None:
-            wait(block)
-            allocator.release(block)
+            try:
+                wait(block)
+                allocator.release(block)
+            except BaseException as error:
+                if isinstance(error, Exception):
+                    warn_of_leak(f"{size} bytes leaked on {where_of(allocator)}: {told(error)}", error)
+                else:
+                    warn_of_interrupted_release(allocator, size, error)
+                raise  # Python prints it, as that of a finaliser
 
-        return _tied(buffer, give_back)
+        try:
+            return _tied(buffer_of(block), give_back)
+        except BaseException as error:
+            take_back(allocator, block, error)
+            if isinstance(error, cl.Error):
+                raise no_room(where_of(allocator), size, error) from error
+            raise
 
     return allocate
 

@@ -178,8 +178,26 @@ def test_a_buffer_that_opencl_refuses_is_given_back(
     monkeypatch.setattr(pyopencl.cl, "Buffer", failing(pyopencl.cl.LogicError, "Buffer", -61, "not today"))
     with pytest.raises(AllocationError, match="cannot allocate 1000 bytes on cpu:0: Buffer"):
         theirs(SIZE)
+    monkeypatch.setattr(pyopencl.cl, "Buffer", failing(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        theirs(SIZE)
 
     assert 0 == cpu.live_blocks
+
+
+@pytest.mark.parametrize(
+    ("error", "warning"), [(OSError, "1000 bytes leaked on cpu:0"), (KeyboardInterrupt, "may be lost")]
+)
+def test_a_block_that_cannot_be_given_back_is_told_of(
+    pyopencl: Any, opencl: Any, error: Any, warning: str, printed: list[BaseException | None]
+) -> None:
+    class Queue(pyopencl.cl.CommandQueue):  # type: ignore[misc]  # a class of a library without types
+        finish = failing(error, "lost")
+
+    buffer = pyopencl.as_resource(CPUDeviceAllocator(), Queue(opencl.context))(SIZE)
+    with pytest.warns(ResourceWarning, match=warning):
+        del buffer
+    assert [error] == [type(unraisable) for unraisable in printed]
 
 
 def test_an_exported_buffer_may_be_released_first(pyopencl: Any, opencl: Any) -> None:
