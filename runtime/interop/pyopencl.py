@@ -56,6 +56,7 @@ class ForeignOpenCLAllocator(OpenCLDeviceAllocator):
         self._theirs = theirs
 
     def _buffer(self, size: int) -> Any:
+        self._home.check()
         try:
             buffer = self._theirs(size)
         except (cl.Error, MemoryError, OverflowError) as error:

@@ -73,6 +73,16 @@ def test_every_allocator_of_pyopencl_is_full_at_some_time(pyopencl: Any, opencl:
         assert 0 == allocator.live_blocks
 
 
+def test_an_allocator_of_pyopencl_is_asked_for_nothing_in_a_child_of_a_fork(
+    pyopencl: Any, opencl: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process forks here; the test sets the state that a child would have."""
+    allocator = pyopencl.from_resource(tools.ImmediateAllocator(opencl.queue), opencl.queue)
+    monkeypatch.setattr(allocator._home, "lost", True)
+    with pytest.raises(NoDeviceError, match="does not survive a fork"):
+        allocator.allocate(SIZE)
+
+
 def test_what_is_no_buffer_of_opencl_is_refused(pyopencl: Any, opencl: Any) -> None:
     with pytest.raises(
         InvalidArgumentError, match="what the allocator returns must be a buffer of OpenCL, got ndarray"
