@@ -57,6 +57,8 @@ def current_device() -> int:
 class using_device:  # noqa: N801 -- used like a function
     """Make a simulated device current inside a ``with`` block; as ``cudaSetDevice``, with the old device restored.
 
+    The same object may be entered again inside its block.
+
     Parameters
     ----------
     ordinal : int
@@ -71,15 +73,16 @@ class using_device:  # noqa: N801 -- used like a function
 
     def __init__(self, ordinal: int) -> None:
         self._ordinal = checked_ordinal(ordinal)
+        self._before: list[int] = []  # of each block that was entered, the innermost last
 
     def __enter__(self) -> None:
-        self._before = _current.ordinal
+        self._before.append(_current.ordinal)
         _current.ordinal = self._ordinal
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _current.ordinal = self._before
+        _current.ordinal = self._before.pop()
 
 
 def checked_ordinal(ordinal: int) -> int:

@@ -375,6 +375,14 @@ def test_the_current_device_belongs_to_a_thread_and_is_restored(device: Simulate
     assert [3, 2, 3, 0, 0] == seen
 
 
+def test_a_device_that_is_made_current_twice_is_left_twice() -> None:
+    again = using_device(2)
+    with using_device(1):
+        with again, using_device(3), again:
+            assert 2 == current_device()
+        assert 1 == current_device()
+
+
 @pytest.mark.parametrize(
     ("error", "options"),
     [
