@@ -36,7 +36,7 @@ from ..allocators.pointers import (
 )
 from .compilers import compiler_of
 from .host import CPUDeviceAllocator, cpu_allocator
-from .opencl_arithmetic import MappedArithmetic
+from .opencl_arithmetic import MappedArithmetic, overlap
 from .opencl_kernels import KernelArithmetic
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return isinstance(ptr, cla.Array) and bool(ptr.context == self.context)
 
     def overlaps(self, first: Any, second: Any) -> bool:
-        return self._are_mine(first, second) and _overlap(first, second)
+        return self._are_mine(first, second) and overlap(first, second, cl)
 
     def viewer(self, ptr: Any) -> Callable[[], Any]:
         self._check_mine("ptr", ptr)
@@ -356,7 +356,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if by_kernels not in self._arithmetic:
             kind = KernelArithmetic if by_kernels else MappedArithmetic
             # One object for all threads: it runs one kernel after another.
-            self._arithmetic.setdefault(by_kernels, kind(self.name, self._queues.current, cl, _overlap))
+            self._arithmetic.setdefault(by_kernels, kind(self.name, self._queues.current, cl))
         return self._arithmetic[by_kernels]
 
     def pinned_host(self) -> CPUDeviceAllocator:
@@ -411,21 +411,6 @@ def _again(home: Home, entered: _Entered, kind: Any, attributes: dict[str, Any])
     if entered.queues:
         array.queue = entered.queues[-1]
     return array
-
-
-def _overlap(first: Any, second: Any) -> bool:
-    if first.base_data is None or second.base_data is None:
-        return False
-    (one, start), (other, begin) = _whole(first), _whole(second)
-    return bool(one == other and start < begin + second.nbytes and begin < start + first.nbytes)
-
-
-def _whole(array: Any) -> tuple[Any, int]:
-    """The buffer that was allocated, of which an array shows a part, and the offset of the array in it, in bytes."""
-    buffer, offset = array.base_data, array.offset
-    if parent := buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT):  # OpenCL has no sub-buffers of sub-buffers
-        return parent, offset + buffer.get_info(cl.mem_info.OFFSET)
-    return buffer, offset
 
 
 def is_processor(device: Any) -> bool:
