@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import tracemalloc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -293,6 +294,23 @@ def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAl
     device.order_after(lost)
     with pytest.raises(SimulatedDeviceError, match="after it was freed"):
         other.get()
+
+
+def test_failures_that_no_event_can_tell_of_take_no_memory(device: SimulatedDeviceAllocator) -> None:
+    stream = device.stream()
+
+    def operation() -> None:
+        raise SimulatedDeviceError("lost" * 10_000)
+
+    tracemalloc.start()
+    try:
+        for _ in range(50):
+            stream.put(operation)
+            with pytest.raises(SimulatedDeviceError):
+                stream.synchronize()
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()
 
 
 # --- seeds
