@@ -254,7 +254,10 @@ class SimulatedStream:
         """
         if not isinstance(event, SimulatedEvent):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("event", event, "an event of a simulated device, as its record() returns")
-        self.put(event.synchronize)
+        with exclusive:
+            # Whoever reads a memory again and again while a push is in flight asks for the same wait each time.
+            if not self._queue or self._queue[-1][1] != event.synchronize:
+                self.put(event.synchronize)
 
     def run(self, position: int) -> None:
         """Perform queued operations, up to number `position`.

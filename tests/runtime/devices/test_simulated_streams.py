@@ -84,6 +84,18 @@ def test_a_stream_waits_for_an_event_of_another(device: SimulatedDeviceAllocator
     assert (True, [2] * SIZE) == (event.done, copy.get().tolist())
 
 
+def test_a_wait_that_was_queued_last_is_not_queued_again(device: SimulatedDeviceAllocator) -> None:
+    """As by a memory that is read again and again while a push is in flight."""
+    stream, seen = device.stream(), list[int]()
+    stream.put(lambda: seen.append(1))
+    event = device.record(stream)
+    for _ in range(3):
+        device.order_after(event)
+    device.synchronize()
+
+    assert ([1], 1) == (seen, device.current_stream().finished)
+
+
 def test_waiting_for_all_streams_skips_those_that_others_ran(device: SimulatedDeviceAllocator) -> None:
     first, second, block = device.stream(), device.stream(), allocated(device, 1)
     block.set(row(3), first)
