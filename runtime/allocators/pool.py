@@ -177,7 +177,9 @@ class PoolAllocator(Adaptor):
             return
         block: PooledBlock = self._live.behind(ptr)
         if block.streams:
-            block.events, block.streams = block.events + [self._upstream.record(stream) for stream in block.streams], []
+            for stream in block.streams:
+                block.keep_until(self._upstream.record(stream))
+            block.streams = []
         idle, returned = self._idle, self._idle.returned
         if returned:
             self._settle()
@@ -331,7 +333,7 @@ class PoolAllocator(Adaptor):
         if not blocks:
             raise InvalidPointerError(self.name, ptr, "it is not in a live block of this pool")
         for block in blocks:
-            block.events.append(event)
+            block.keep_until(event)
 
     def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
         """As `DeviceAllocator.watch_idle`.  An array that is no block of this pool is ignored.

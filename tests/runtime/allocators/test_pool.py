@@ -6,6 +6,7 @@ import gc
 import random
 import threading
 import warnings
+import weakref
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -289,6 +290,25 @@ def test_what_cannot_be_held_is_refused_and_not_remembered() -> None:
     assert (2, 2) == (pool.idle_blocks, device.live_blocks)
     pool.release(pool.allocate(4))
     assert 2 == device.live_blocks
+
+
+def test_events_that_are_over_are_not_kept() -> None:
+    """The block may be lent for as long as the program runs."""
+    device = SimulatedDeviceAllocator()
+    pool, stream, seen = PoolAllocator(device), device.stream(), list[Any]()
+    block: Any = pool.allocate(SIZE)
+
+    def use() -> None:
+        device.memset_zero(block, SIZE, stream)
+        event = device.record(stream)
+        seen.append(weakref.ref(event))
+        pool.hold(block, event)
+        event.synchronize()
+
+    for _ in range(3):
+        use()
+    assert [False, False, True] == [watch() is not None for watch in seen]
+    pool.release(block)
 
 
 def test_what_is_no_stream_is_refused_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
