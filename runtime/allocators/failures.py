@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import BufferMismatchError, DeviceError, SyncedMemoryError
+from syncedmem.model import AllocationError, BufferMismatchError, DeviceError, SyncedMemoryError
 from syncedmem.model.errors import said, words
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "adopting",
     "attempt",
+    "block_from",
     "reporting",
     "take_back",
     "told",
@@ -79,6 +80,14 @@ class adopting:  # noqa: N801 -- as above
         refused = BufferMismatchError(where_of(self.where), self.buffer, words(error))
         refused.call = "adopt"
         return refused
+
+
+def block_from(allocator: HostAllocator, byte_size: int) -> Pointer:
+    """A block of an allocator; None is no block, except for zero bytes."""
+    block = allocator.allocate(byte_size)
+    if block is None and byte_size:
+        raise AllocationError(where_of(allocator), byte_size, "the allocator returned None")
+    return block
 
 
 def attempt(act: Callable[..., object], *arguments: object) -> str:

@@ -16,7 +16,7 @@ from syncedmem.model import MemoryCorruptionError
 from syncedmem.model.interface import MemcpyKind, is_host
 
 from .adaptor import Adaptor
-from .failures import attempt, take_back, told, warn_of_interrupted_release
+from .failures import attempt, block_from, take_back, told, warn_of_interrupted_release
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -125,12 +125,12 @@ class GuardingAllocator(Adaptor):
 
     def _room(self, size: int) -> Pointer:
         try:
-            return self._upstream.allocate(size)
+            return block_from(self._upstream, size)
         except MemoryError:
             if not self._kept.blocks:
                 raise
             self._let_out(_QUARANTINE + 1)
-        return self._upstream.allocate(size)
+        return block_from(self._upstream, size)
 
     def release(self, ptr: Pointer | None) -> None:
         """Put a block into quarantine; None is ignored.  A block that is too large for the quarantine is freed at once.

@@ -48,8 +48,8 @@ class PooledBlock:
         Makes an array of that size over the block.
     streams : list
         The streams on which its owner queued work on the block.
-    events : list of Event
-        These must be done before the block is lent again.
+    events : dict of Event
+        By their id: these must be done before the block is lent again.
     late : LateWrites or None
         What its last owner has left to tell of writes that come after its release.
     references : int
@@ -66,22 +66,31 @@ class PooledBlock:
         self.serial: int = serial
         self.requested: int = 0
         self.streams: list[Any] = []
-        self.events: list[Event] = []
+        self.events: dict[int, Event] = {}
         self.late: LateWrites | None = None
         self.references: int = 0
 
     @property
     def over(self) -> bool:
         """Whether all work on the block is over, done or failed; never waits."""
-        try:
-            self.events = [event for event in self.events if not event.done]
-        except Exception:  # noqa: BLE001 -- if an event cannot be asked, the work may still run
-            return False
+        self._drop_events()
         return not self.events
+
+    def keep_until(self, event: Event) -> None:
+        """Do not lend the block before an event."""
+        self._drop_events()
+        self.events[id(event)] = event
+
+    def _drop_events(self) -> None:
+        """Drop the events that are over, one by one, because another thread may add some meanwhile."""
+        with suppress(Exception):  # if an event cannot be asked, the work may still run
+            for key, event in list(self.events.items()):
+                if event.done:
+                    self.events.pop(key, None)
 
     def wait(self) -> bool:
         """Wait for all work on the block, if it can be waited for; returns whether the work is over."""
-        for event in self.events:
+        for event in list(self.events.values()):
             with suppress(Exception):  # failed work is over too, and its owner hears of the failure
                 event.synchronize()
         return self.over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import AllocationError, DeviceError
+from syncedmem.model import AllocationError, DeviceError, InvalidArgumentError
 
 from .adaptor import Adaptor
 from .base import check_operation
@@ -60,7 +60,12 @@ class FailingAllocator(Adaptor):
     ) -> None:
         super().__init__(upstream)
         self._operation = check_operation(operation)
-        self._at = None if at is None else as_integer(at, "at", "the number of a call, or None")
+        expected = "the number of a call, from 1, or None"
+        self._at = None if at is None else as_integer(at, "at", expected)
+        if self._at is not None and self._at < 1:
+            raise InvalidArgumentError("at", at, expected)
+        if when is not None and not callable(when):
+            raise InvalidArgumentError("when", when, "a function of a size, or None")
         self._when = when
         self.calls: int = 0
         self.failures: int = 0
@@ -92,6 +97,6 @@ class FailingAllocator(Adaptor):
         if operation != self._operation or size == 0:
             return False
         self.calls += 1
-        fails = self.calls == self._at or (self._when is not None and self._when(size))
+        fails = self.calls == self._at or (self._when is not None and bool(self._when(size)))
         self.failures += fails
         return fails

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import AllocationError
 
 from .adaptor import Adaptor
+from .failures import block_from
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class LimitingAllocator(Adaptor):
             raise AllocationError(self.name, size, f"{used} of at most {self._limit} bytes are in use")
         self._used = used + size
         try:
-            ptr = self._upstream.allocate(size)
+            ptr = block_from(self._upstream, size)
         except BaseException:
             self._used -= size
             raise

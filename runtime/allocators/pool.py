@@ -18,7 +18,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import (
-    AllocationError,
     ClosedAllocatorError,
     InvalidArgumentError,
     InvalidPointerError,
@@ -29,7 +28,7 @@ from syncedmem.model.interface import MemcpyKind
 
 from .adaptor import Adaptor
 from .base import check_kind
-from .failures import attempt
+from .failures import attempt, block_from
 from .forking import fork_safe_lock
 from .idle_blocks import SMALL_LIMIT, IdleBlocks, PooledBlock
 from .late_writes import LateWrites, references_to
@@ -156,9 +155,7 @@ class PoolAllocator(Adaptor):
     def _new(self, size: int) -> PooledBlock:
         self._serial += 1
         block = PooledBlock(size, self._serial)
-        block.whole = self._upstream.allocate(size)
-        if block.whole is None:
-            raise AllocationError(self.name, size, "the upstream returned None")
+        block.whole = block_from(self._upstream, size)
         return block
 
     # --- taking back
@@ -180,7 +177,9 @@ class PoolAllocator(Adaptor):
             return
         block: PooledBlock = self._live.behind(ptr)
         if block.streams:
-            block.events, block.streams = block.events + [self._upstream.record(stream) for stream in block.streams], []
+            for stream in block.streams:
+                block.keep_until(self._upstream.record(stream))
+            block.streams = []
         idle, returned = self._idle, self._idle.returned
         if returned:
             self._settle()
@@ -334,7 +333,7 @@ class PoolAllocator(Adaptor):
         if not blocks:
             raise InvalidPointerError(self.name, ptr, "it is not in a live block of this pool")
         for block in blocks:
-            block.events.append(event)
+            block.keep_until(event)
 
     def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
         """As `DeviceAllocator.watch_idle`.  An array that is no block of this pool is ignored.

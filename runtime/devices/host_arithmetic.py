@@ -177,7 +177,7 @@ def _share_out(work: Callable[..., None], dtype: np.dtype[Any], value: Any, *row
     """Call ``work(value, part, block, *rows)`` for all elements, in threads if there are many.
 
     `part` is a slice that begins at a multiple of `_ROW`, and `block` memory for what is in between.  When this returns
-    or raises, no thread is running any more.
+    or raises, no thread is running any more.  An error of a thread is raised here.
     """
     size = rows[0].size
     block = min(size, _BLOCK // dtype.itemsize)
@@ -192,10 +192,18 @@ def _share_out(work: Callable[..., None], dtype: np.dtype[Any], value: Any, *row
         with np.errstate(all="ignore"):  # a thread has settings of its own
             work(value, parts[number], blocks[number], *rows)
 
+    failures: list[BaseException] = []
+
+    def work_aside(number: int) -> None:
+        try:
+            work_on(number)
+        except BaseException as error:  # noqa: BLE001 -- raised again where somebody hears of it
+            failures.append(error)
+
     threads: list[Thread] = []
     try:
         for number in range(1, len(parts)):
-            thread = Thread(target=work_on, args=(number,))
+            thread = Thread(target=work_aside, args=(number,))
             try:
                 thread.start()
             except RuntimeError:  # no thread can be started, for example while the interpreter ends
@@ -206,3 +214,6 @@ def _share_out(work: Callable[..., None], dtype: np.dtype[Any], value: Any, *row
     finally:
         for thread in threads:
             thread.join()
+    if failures:
+        del failures[1:]
+        raise failures.pop()  # an error that stayed in the list would make a cycle with its traceback

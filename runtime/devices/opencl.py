@@ -36,7 +36,7 @@ from ..allocators.pointers import (
 )
 from .compilers import compiler_of
 from .host import CPUDeviceAllocator, cpu_allocator
-from .opencl_arithmetic import MappedArithmetic
+from .opencl_arithmetic import MappedArithmetic, overlap
 from .opencl_kernels import KernelArithmetic
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._live = LiveBlocks(self.name)
         self._arithmetic: dict[bool, OpenCLArithmetic] = {}
         # When PyOpenCL drops the event of a copy from or to the host, it waits for the copy, and no other thread runs
-        # meanwhile.  So these events are kept until they are done; markers too, because _finish() waits for their
-        # queues.
+        # meanwhile.  So these events are kept until they are done; fills and markers too, because _finish() waits for
+        # their queues.
         self._queued: dict[int, Any] = {}
 
     @property
@@ -191,6 +191,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         else:
             ends = dest[:size], src.base_data
             event = cl.enqueue_copy(queue, *ends, src_offset=src.offset, is_blocking=wait, wait_for=after)
+        self._started(event, queue, wait=wait)
+
+    def _started(self, event: Any, queue: Any, *, wait: bool) -> None:
+        """Wait for work that was queued, or keep its event, so that later waits find it."""
         if wait:
             event.wait()
         else:
@@ -228,7 +232,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return stream
 
     def _finish(self, queue: Any) -> None:
-        """Wait for a queue, for our own, and for those in which copies or markers of ours are not done.
+        """Wait for a queue, for our own, and for those in which work or markers of ours are not done.
 
         OpenCL cannot wait for a device, and PyOpenCL has no list of its queues.
         """
@@ -251,8 +255,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if size:
             after = self._earlier(queue)
             event = cl.enqueue_fill_buffer(queue, ptr.base_data, np.uint8(0), ptr.offset, size, wait_for=after)
-            if stream is None:
-                event.wait()
+            self._started(event, queue, wait=stream is None)
         if need_sync:
             self._finish(queue)
 
@@ -308,7 +311,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return isinstance(ptr, cla.Array) and bool(ptr.context == self.context)
 
     def overlaps(self, first: Any, second: Any) -> bool:
-        return self._are_mine(first, second) and _overlap(first, second)
+        return self._are_mine(first, second) and overlap(first, second, cl)
 
     def viewer(self, ptr: Any) -> Callable[[], Any]:
         self._check_mine("ptr", ptr)
@@ -353,7 +356,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if by_kernels not in self._arithmetic:
             kind = KernelArithmetic if by_kernels else MappedArithmetic
             # One object for all threads: it runs one kernel after another.
-            self._arithmetic.setdefault(by_kernels, kind(self.name, self._queues.current, cl, _overlap))
+            self._arithmetic.setdefault(by_kernels, kind(self.name, self._queues.current, cl))
         return self._arithmetic[by_kernels]
 
     def pinned_host(self) -> CPUDeviceAllocator:
@@ -408,21 +411,6 @@ def _again(home: Home, entered: _Entered, kind: Any, attributes: dict[str, Any])
     if entered.queues:
         array.queue = entered.queues[-1]
     return array
-
-
-def _overlap(first: Any, second: Any) -> bool:
-    if first.base_data is None or second.base_data is None:
-        return False
-    (one, start), (other, begin) = _whole(first), _whole(second)
-    return bool(one == other and start < begin + second.nbytes and begin < start + first.nbytes)
-
-
-def _whole(array: Any) -> tuple[Any, int]:
-    """The buffer that was allocated, of which an array shows a part, and the offset of the array in it, in bytes."""
-    buffer, offset = array.base_data, array.offset
-    if parent := buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT):  # OpenCL has no sub-buffers of sub-buffers
-        return parent, offset + buffer.get_info(cl.mem_info.OFFSET)
-    return buffer, offset
 
 
 def is_processor(device: Any) -> bool:

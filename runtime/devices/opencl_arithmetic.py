@@ -19,7 +19,7 @@ from .host_arithmetic import host_arithmetic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MappedArithmetic", "OpenCLArithmetic"]
+__all__ = ["MappedArithmetic", "OpenCLArithmetic", "overlap"]
 
 
 class OpenCLArithmetic(Arithmetic):
@@ -33,15 +33,12 @@ class OpenCLArithmetic(Arithmetic):
         It returns the current queue of the thread, on which the work goes; it also has the device and the context.
     cl : module
         ``pyopencl``.
-    overlap : callable
-        Takes two arrays, and returns whether they share bytes.
     """
 
-    def __init__(self, where: str, current: Callable[[], Any], cl: Any, overlap: Callable[[Any, Any], bool]) -> None:
+    def __init__(self, where: str, current: Callable[[], Any], cl: Any) -> None:
         self.where = where
         self._current = current
         self._cl = cl
-        self._overlapping = overlap
 
     @property
     def _queue(self) -> Any:
@@ -54,10 +51,10 @@ class OpenCLArithmetic(Arithmetic):
             raise InvalidPointerError(self.where, array, f"{argument} is not a contiguous, aligned row of numbers")
 
     def _overlap(self, x: Any, y: Any) -> bool:
-        return self._overlapping(x, y)
+        return overlap(x, y, self._cl)
 
     def _same(self, x: Any, y: Any) -> bool:
-        return bool(x.base_data == y.base_data and x.offset == y.offset)
+        return _place_of(x, self._cl) == _place_of(y, self._cl)
 
     def _copy(self, x: Any, y: Any) -> None:
         offsets = {"src_offset": x.offset, "dst_offset": y.offset, "byte_count": x.nbytes}
@@ -89,3 +86,19 @@ class MappedArithmetic(OpenCLArithmetic):
         finally:
             for area in mapped.values():
                 area.base.release(self._queue).wait()
+
+
+def overlap(first: Any, second: Any, cl: Any) -> bool:
+    """Whether two arrays share bytes."""
+    if first.base_data is None or second.base_data is None:
+        return False
+    (one, start), (other, begin) = _place_of(first, cl), _place_of(second, cl)
+    return bool(one == other and start < begin + second.nbytes and begin < start + first.nbytes)
+
+
+def _place_of(array: Any, cl: Any) -> tuple[Any, int]:
+    """The buffer that was allocated, of which an array shows a part, and the offset of the array in it, in bytes."""
+    buffer, offset = array.base_data, array.offset
+    if parent := buffer.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT):  # OpenCL has no sub-buffers of sub-buffers
+        return parent, offset + buffer.get_info(cl.mem_info.OFFSET)
+    return buffer, offset

@@ -46,14 +46,14 @@ class KernelArithmetic(OpenCLArithmetic):
 
     Parameters
     ----------
-    where, current, cl, overlap
+    where, current, cl
         As for `OpenCLArithmetic`.
 
     On a device without ``double`` there is no arithmetic on ``float64``, and sums are computed in ``float``.
     """
 
-    def __init__(self, where: str, current: Callable[[], Any], cl: Any, overlap: Callable[[Any, Any], bool]) -> None:
-        super().__init__(where, current, cl, overlap)
+    def __init__(self, where: str, current: Callable[[], Any], cl: Any) -> None:
+        super().__init__(where, current, cl)
         able = bool(self._queue.device.double_fp_config)
         self.types: tuple[str, ...] = tuple(name for name in Arithmetic.types if able or name != "float64")
         self._wide = "double" if able else "float"
@@ -65,8 +65,10 @@ class KernelArithmetic(OpenCLArithmetic):
         dtype = arrays[0].dtype
         with np.errstate(all="ignore"):
             factor = np.dtype(_TYPES[dtype.name].compute).type(alpha)
+        # What a kernel writes through one buffer is undefined in another one over the same bytes.
+        rows = [arrays[-1] if self._same(array, arrays[-1]) else array for array in arrays]
         with self._lock:
-            event = self._kernel(name, dtype)(*map(_stored, arrays), factor, queue=self._queue)
+            event = self._kernel(name, dtype)(*map(_stored, rows), factor, queue=self._queue)
             event.wait()
 
     def _total(self, name: str, *arrays: Any) -> float:

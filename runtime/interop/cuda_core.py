@@ -93,7 +93,12 @@ class ExportedResource(_Base):
             If there is no room.
         """
         order = {"stream": stream} if self._exporter.on_device else {}
-        return core.Buffer.from_handle(self._exporter.allocate(size), size, mr=self, **order)
+        address = self._exporter.allocate(size)
+        try:
+            return core.Buffer.from_handle(address, size, mr=self, **order)
+        except BaseException:
+            self._exporter.give_back(address)
+            raise
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
         """Wait for the stream, or for the device if there is none, and give the memory back; errors are printed."""

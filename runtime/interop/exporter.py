@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind, Pointer
 
-from ..allocators.failures import take_back, told, warn_of_interrupted_release, warn_of_leak, where_of
+from ..allocators.failures import block_from, take_back, told, warn_of_interrupted_release, warn_of_leak, where_of
 from ..allocators.pointers import check_byte_size
 from .unraisable import print_unraisable
 
@@ -73,7 +73,7 @@ class Exporter:
         size = check_byte_size(byte_size, limit=sys.maxsize - self._alignment)
         if size == 0:
             return 0
-        block = self.allocator.allocate(size)
+        block = block_from(self.allocator, size)
         try:
             if gap := -self._start(block) % self._alignment:
                 whole, block = block, None
@@ -85,7 +85,7 @@ class Exporter:
                 except BaseException as interrupt:
                     warn_of_interrupted_release(self.allocator, size, interrupt)
                     raise
-                block = self.allocator.allocate(size + self._alignment - 1)
+                block = block_from(self.allocator, size + self._alignment - 1)
                 gap = -self._start(block) % self._alignment
             address, exported = self._start(block) + gap, _Block(block, gap, size)
         except BaseException as error:

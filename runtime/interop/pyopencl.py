@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import AllocationError, InvalidArgumentError
 from syncedmem.model.interface import DeviceType
 
-from ..allocators.failures import where_of
+from ..allocators.failures import take_back, told, warn_of_interrupted_release, warn_of_leak, where_of
 from ..allocators.pointers import no_room
 from ..devices.opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError if PyOpenCL is not installed
 from .exporter import Exporter
@@ -55,6 +56,7 @@ class ForeignOpenCLAllocator(OpenCLDeviceAllocator):
         self._theirs = theirs
 
     def _buffer(self, size: int) -> Any:
+        self._home.check()
         try:
             buffer = self._theirs(size)
         except (cl.Error, MemoryError, OverflowError) as error:
@@ -86,9 +88,17 @@ def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
     ------
     InvalidArgumentError
         If `allocator` is of another kind, or `queue` is missing.
+
+    Notes
+    -----
+    PyOpenCL drops a buffer while work may still use it.  OpenCL then keeps the memory of an `OpenCLDeviceAllocator`.
+    Of any other allocator of OpenCL memory, nobody else gets it before all work is over that was queued on two queues:
+    the one that was current when the memory was taken, and the one that is current when it is given back.  A
+    `PoolAllocator` keeps the block until then; with any other allocator the host waits.  Work on a third queue must be
+    over already.
     """
     if getattr(allocator, "device_type", None) is DeviceType.OPENCL:
-        return _exporting(allocator, _handle, _nothing)
+        return _exporting(allocator, _handle, partial(_after_work, allocator))
     exporter = Exporter(allocator, host_only=True)
     if not isinstance(queue, cl.CommandQueue):
         raise InvalidArgumentError("queue", queue, "a pyopencl.CommandQueue, for host memory")
@@ -98,7 +108,7 @@ def as_resource(allocator: Any, queue: Any = None) -> Callable[[int], Any]:
         return cl.Buffer(queue.context, flags, hostbuf=block)
 
     # When the buffer is gone, OpenCL may still write; and OpenCL keeps its handle, but not the host memory.
-    return _exporting(exporter.allocator, over, queue.finish)
+    return _exporting(exporter.allocator, over, lambda: lambda _block: queue.finish())
 
 
 def _handle(block: Any) -> Any:
@@ -108,28 +118,56 @@ def _handle(block: Any) -> Any:
     return cl.Buffer.from_int_ptr(block.base_data.int_ptr, retain=True)
 
 
-def _nothing() -> None:
-    """Wait for nothing: OpenCL itself keeps the memory as long as work uses it."""
+def _after_work(allocator: Any) -> Callable[[Any], object]:
+    """A function that makes a block, which is taken now, wait for the work on it."""
+    if type(allocator) is OpenCLDeviceAllocator:  # it lends nothing again, and OpenCL keeps what work still uses
+        return _nothing
+    taken_on = allocator.current_stream()
+
+    def wait(block: Any) -> None:
+        hold = getattr(allocator, "hold", None)
+        for queue in {taken_on, allocator.current_stream()}:
+            event = allocator.record(queue)
+            if hold is None:
+                event.synchronize()
+            else:
+                hold(block, event)
+
+    return wait
 
 
-def _exporting(allocator: Any, buffer_of: Callable[[Any], Any], wait: Callable[[], object]) -> Callable[[int], Any]:
-    """An allocator of PyOpenCL that exports blocks as buffers; `buffer_of` makes a buffer of a block."""
+def _nothing(_block: Any) -> None:
+    """Wait for nothing."""
+
+
+def _exporting(
+    allocator: Any, buffer_of: Callable[[Any], Any], after_work: Callable[[], Callable[[Any], object]]
+) -> Callable[[int], Any]:
+    """An allocator of PyOpenCL that exports blocks as buffers; `after_work` returns how a block waits for its work."""
 
     def allocate(size: int) -> Any:
-        block = allocator.allocate(size)
+        wait, block = after_work(), allocator.allocate(size)
         if block is None:
             return None
-        try:
-            buffer = buffer_of(block)
-        except cl.Error as error:
-            allocator.release(block)
-            raise no_room(where_of(allocator), size, error) from error
 
         def give_back() -> None:
-            wait()
-            allocator.release(block)
+            try:
+                wait(block)
+                allocator.release(block)
+            except BaseException as error:
+                if isinstance(error, Exception):
+                    warn_of_leak(f"{size} bytes leaked on {where_of(allocator)}: {told(error)}", error)
+                else:
+                    warn_of_interrupted_release(allocator, size, error)
+                raise  # Python prints it, as that of a finaliser
 
-        return _tied(buffer, give_back)
+        try:
+            return _tied(buffer_of(block), give_back)
+        except BaseException as error:
+            take_back(allocator, block, error)
+            if isinstance(error, cl.Error):
+                raise no_room(where_of(allocator), size, error) from error
+            raise
 
     return allocate
 

@@ -124,9 +124,9 @@ class SimulatedArray(NDArrayOperatorsMixin):
 
     @property
     def flags(self) -> Flags:
-        """Whether the last axis is fastest, and whether the first one is."""
-        backwards = _row_major(self._shape[::-1], self._dtype.itemsize)[::-1]
-        return Flags(self._strides is None, self.strides == backwards)
+        """Whether the last axis is fastest, and whether the first one is; both if only one axis has several items."""
+        backwards = _is_row_major(self._shape[::-1], self.strides[::-1], self._dtype.itemsize)
+        return Flags(self._strides is None, backwards)
 
     @property
     def ptr(self) -> int:
@@ -264,7 +264,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
     def T(self) -> Self:  # noqa: N802 -- the name that all arrays have
         """A new array object over the same items, with the axes in the opposite order."""
         shape, strides = self._shape[::-1], self.strides[::-1]
-        ordered = strides == _row_major(shape, self._dtype.itemsize)
+        ordered = _is_row_major(shape, strides, self._dtype.itemsize)
         return self._over(self._offset, self._nbytes, self._dtype, shape, None if ordered else strides)
 
     def transpose(self) -> Self:
@@ -534,6 +534,12 @@ class SimulatedArray(NDArrayOperatorsMixin):
 def _row_major(shape: tuple[int, ...], each: int) -> tuple[int, ...]:
     """The strides of an array whose last axis is fastest, with items of `each` bytes."""
     return tuple(each * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _is_row_major(shape: tuple[int, ...], strides: tuple[int, ...], each: int) -> bool:
+    """Whether the last axis is fastest; as in NumPy, the stride of an axis with one item does not matter."""
+    axes = zip(shape, strides, _row_major(shape, each), strict=True)
+    return 0 in shape or all(extent == 1 or stride == expected for extent, stride, expected in axes)
 
 
 def _number_type(dtype: Any, expected: str) -> np.dtype[Any]:

@@ -57,6 +57,8 @@ def current_device() -> int:
 class using_device:  # noqa: N801 -- used like a function
     """Make a simulated device current inside a ``with`` block; as ``cudaSetDevice``, with the old device restored.
 
+    The same object may be entered again inside its block.
+
     Parameters
     ----------
     ordinal : int
@@ -71,15 +73,16 @@ class using_device:  # noqa: N801 -- used like a function
 
     def __init__(self, ordinal: int) -> None:
         self._ordinal = checked_ordinal(ordinal)
+        self._before: list[int] = []  # of each block that was entered, the innermost last
 
     def __enter__(self) -> None:
-        self._before = _current.ordinal
+        self._before.append(_current.ordinal)
         _current.ordinal = self._ordinal
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _current.ordinal = self._before
+        _current.ordinal = self._before.pop()
 
 
 def checked_ordinal(ordinal: int) -> int:
@@ -93,14 +96,16 @@ class SimulatedEvent:
     Parameters
     ----------
     stream : SimulatedStream
-    start, position : int
-        When the event was recorded, the operations after number `start` and up to number `position` were queued.
+    position : int
+        The number of the last operation that was queued when the event was recorded.
+    before : _Failure
+        The last failure that there was then.
     """
 
-    def __init__(self, stream: SimulatedStream, start: int, position: int) -> None:
+    def __init__(self, stream: SimulatedStream, position: int, before: _Failure) -> None:
         self._stream = stream
-        self._start = start
         self._position = position
+        self._before = before
 
     @property
     def done(self) -> bool:
@@ -124,10 +129,28 @@ class SimulatedEvent:
                     raise  # the operation is still queued, so a retry here might never end
                 except Exception:  # noqa: BLE001, S112 -- the stream has dropped the operation and recorded the failure
                     continue
-            self._stream.check(self._start, self._position)
+            failure = self._before.later
+            if failure is not None and failure.number <= self._position:
+                raise SimulatedDeviceError(failure.words)
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise NotCopyableError(type(self).__name__, "record another one", "is a point in a stream")
+
+
+class _Failure:
+    """A failed operation of a stream, and the one that failed next.
+
+    An event keeps the last failure before it, and so the later ones, but none that is older; what no event can tell of
+    goes.  There are the messages, not the errors: the traceback of an error keeps the frames of all waiting callers,
+    and their memory.
+    """
+
+    __slots__ = ("later", "number", "words")
+
+    def __init__(self, number: int, words: str) -> None:
+        self.number = number
+        self.words = words
+        self.later: _Failure | None = None
 
 
 class _Entered(threading.local):
@@ -154,9 +177,7 @@ class SimulatedStream:
         # Each operation with its number.  Numbers rise; after an interrupt one may be missing.
         self._queue: deque[tuple[int, Callable[[], object]]] = deque()
         self._newest = 0
-        # The messages, not the errors: the traceback of an error keeps the frames of all waiting callers, and their
-        # memory.
-        self._failures: dict[int, str] = {}
+        self._failure = _Failure(0, "")  # the last one; none has this number
 
     @property
     def done(self) -> bool:
@@ -221,7 +242,7 @@ class SimulatedStream:
     def record(self) -> SimulatedEvent:
         """An event after all operations that are queued so far."""
         with exclusive:
-            return SimulatedEvent(self, self.finished, self._newest)
+            return SimulatedEvent(self, self._newest, self._failure)
 
     def wait_event(self, event: SimulatedEvent) -> None:
         """Queue a wait: operations that are queued on this stream later happen after the event.
@@ -233,7 +254,10 @@ class SimulatedStream:
         """
         if not isinstance(event, SimulatedEvent):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("event", event, "an event of a simulated device, as its record() returns")
-        self.put(event.synchronize)
+        with exclusive:
+            # Whoever reads a memory again and again while a push is in flight asks for the same wait each time.
+            if not self._queue or self._queue[-1][1] != event.synchronize:
+                self.put(event.synchronize)
 
     def run(self, position: int) -> None:
         """Perform queued operations, up to number `position`.
@@ -251,7 +275,10 @@ class SimulatedStream:
                     raise
                 except Exception as error:
                     try:
-                        self._failures[number] = str(error) if isinstance(error, SimulatedDeviceError) else said(error)
+                        words = str(error) if isinstance(error, SimulatedDeviceError) else said(error)
+                        failure = _Failure(number, words)
+                        if number > self._failure.number:  # else a finaliser has repeated it, and it failed there too
+                            self._failure.later = self._failure = failure  # no call comes between the two
                     finally:  # at the exit of the interpreter nothing may be left that says what is wrong
                         self._drop(entry)
                     raise
@@ -264,18 +291,6 @@ class SimulatedStream:
             self._queue.popleft()
             if not self._queue:
                 self.space.busy.pop(self.number, None)
-
-    def check(self, start: int, position: int) -> None:
-        """Raise if an operation after number `start` and up to number `position` has failed.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            With the message of the first one that failed.
-        """
-        for number, words in self._failures.items():
-            if start < number <= position:
-                raise SimulatedDeviceError(words)
 
     def synchronize(self) -> None:
         """Perform all queued operations; errors as for `run`."""

@@ -82,6 +82,9 @@ WRONG: list[tuple[type[Exception], Callable[[Any], object], dict[str, Any]]] = [
     (InvalidSizeError, lambda below: GuardingAllocator(below).allocate(sys.maxsize), {"size": sys.maxsize}),
     (InvalidArgumentError, lambda below: FailingAllocator(below, operation="free"), {"argument": "operation"}),
     (InvalidArgumentError, lambda below: FailingAllocator(below, at=cast("Any", "2")), {"argument": "at"}),
+    (InvalidArgumentError, lambda below: FailingAllocator(below, at=True), {"argument": "at"}),
+    (InvalidArgumentError, lambda below: FailingAllocator(below, at=0), {"argument": "at"}),
+    (InvalidArgumentError, lambda below: FailingAllocator(below, when=cast("Any", 7)), {"argument": "when"}),
 ]
 
 
@@ -159,6 +162,11 @@ def is_even(size: int) -> bool:
     return size % 2 == 0
 
 
+def twice_the_threes(size: int) -> int:
+    """A condition that is no bool."""
+    return size // 3 * 2
+
+
 def outcomes(failing: FailingAllocator, sizes: Sequence[int]) -> list[bool]:
     """For each allocation, whether it failed."""
     failed: list[bool] = []
@@ -179,6 +187,7 @@ def outcomes(failing: FailingAllocator, sizes: Sequence[int]) -> list[bool]:
         ({}, [False] * 5),
         ({"at": 3}, [False, False, True, False, False]),
         ({"when": is_even}, [False, True, False, True, False]),
+        ({"when": twice_the_threes}, [False, False, True, True, True]),
         ({"at": 1, "when": is_even}, [True, True, False, True, False]),
     ],
 )

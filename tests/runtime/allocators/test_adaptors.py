@@ -20,6 +20,7 @@ from syncedmem.runtime import (
     Adaptor,
     CPUDeviceAllocator,
     DeviceType,
+    GuardingAllocator,
     LimitingAllocator,
     MemcpyKind,
     PoolAllocator,
@@ -32,6 +33,7 @@ from syncedmem.runtime import (
 from syncedmem.runtime.allocators.adaptor import COUNTS
 from syncedmem.runtime.allocators.arithmetic import arithmetic_of
 from syncedmem.runtime.allocators.pointers import address_of
+from syncedmem.runtime.interop.exporter import Exporter
 from syncedmem.spec import Subject, check_conformance
 from syncedmem.spec.fuzz import fuzz
 
@@ -225,6 +227,24 @@ def test_when_the_upstream_raises_nothing_has_changed(
     assert (before, 1) == (counts(adaptor), device.live_blocks)
     adaptor.release(block)
     assert 0 == device.live_blocks
+
+
+def nothing(_: int) -> None:
+    """In place of ``allocate``: somebody else's way to say that there is no room."""
+
+
+@pytest.mark.parametrize("maker", [LimitingAllocator, GuardingAllocator, PoolAllocator, Exporter])
+def test_an_upstream_that_returns_none_has_no_room(maker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing stays counted, and the next call works."""
+    upstream = CPUDeviceAllocator()
+    adaptor = maker(upstream, **{"limit": SIZE} if maker is LimitingAllocator else {})
+    with monkeypatch.context() as full:
+        full.setattr(upstream, "allocate", nothing)
+        with pytest.raises(AllocationError, match=r"cannot allocate \d+ bytes on cpu:0"):
+            adaptor.allocate(SIZE)
+
+    block = adaptor.allocate(SIZE)
+    adaptor.deallocate(block) if maker is Exporter else adaptor.release(block)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import gc
 import random
 import threading
 import warnings
+import weakref
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -291,6 +292,25 @@ def test_what_cannot_be_held_is_refused_and_not_remembered() -> None:
     assert 2 == device.live_blocks
 
 
+def test_events_that_are_over_are_not_kept() -> None:
+    """The block may be lent for as long as the program runs."""
+    device = SimulatedDeviceAllocator()
+    pool, stream, seen = PoolAllocator(device), device.stream(), list[Any]()
+    block: Any = pool.allocate(SIZE)
+
+    def use() -> None:
+        device.memset_zero(block, SIZE, stream)
+        event = device.record(stream)
+        seen.append(weakref.ref(event))
+        pool.hold(block, event)
+        event.synchronize()
+
+    for _ in range(3):
+        use()
+    assert [False, False, True] == [watch() is not None for watch in seen]
+    pool.release(block)
+
+
 def test_what_is_no_stream_is_refused_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the block could not be released, because its work cannot be recorded."""
     device = SimulatedDeviceAllocator()
@@ -407,7 +427,7 @@ def test_an_upstream_that_gives_nothing_is_an_error(answer: Any) -> None:
             if answer == "raise":
                 raise OSError("bus")
 
-    with pytest.raises((AllocationError, OSError), match=r"the upstream returned None|bus"):
+    with pytest.raises((AllocationError, OSError), match=r"the allocator returned None|bus"):
         PoolAllocator(Empty()).allocate(SIZE)
     assert [SIZE] == asked
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import threading
 import tracemalloc
 import weakref
 from types import SimpleNamespace
@@ -267,6 +268,21 @@ def test_the_number_of_threads_changes_no_result(name: str, monkeypatch: pytest.
     assert alone == results()
     monkeypatch.setattr("threading.Thread.start", fail_to_start)
     assert alone == results()
+
+
+def test_an_error_in_a_thread_is_raised_where_the_sum_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    vecdot = np.vecdot
+
+    def short_of_memory(*rows: Any, **named: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            raise MemoryError("no room in the thread")
+        return vecdot(*rows, **named)
+
+    monkeypatch.setattr("os.sched_getaffinity", many_processors)
+    monkeypatch.setattr("syncedmem.runtime.devices.host_arithmetic._SHARE", 1 << 13)
+    monkeypatch.setattr("numpy.vecdot", short_of_memory)
+    with pytest.raises(MemoryError, match="in the thread"):
+        HostArithmetic().asum(np.ones(1 << 15, np.float32))
 
 
 def many_processors(_: int) -> set[int]:

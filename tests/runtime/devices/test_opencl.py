@@ -147,6 +147,23 @@ def test_a_part_of_a_buffer_overlaps_it(device: Any) -> None:
     device.release(block)
 
 
+def test_two_sub_buffers_at_the_same_place_are_the_same_operand(device: Any) -> None:
+    align = device.queue.device.mem_base_addr_align // 8
+    block = device.allocate(4 * align)
+    x, y = (
+        cla.Array(device.queue, (align // 4,), np.float32, data=block.base_data.get_sub_region(align, align))
+        for _ in range(2)
+    )
+    whole = block[align : 2 * align].view(np.float32)
+    whole.set(np.ones(align // 4, np.float32))
+    for other in (y, whole):
+        arithmetic_of(device).axpy(1, x, other)
+        arithmetic_of(device).copy(x, other)
+
+    assert [4] * (align // 4) == whole.get().tolist()
+    device.release(block)
+
+
 def test_an_array_without_bytes_has_no_address(device: Any) -> None:
     """PyOpenCL gives it no buffer."""
     assert 0 == address_of(cla.Array(device.queue, (0,), np.uint8))
@@ -229,6 +246,18 @@ def test_a_copy_on_the_host_comes_after_what_its_stream_holds(device: Any, gate:
     device.memcpy(near, dest, SIZE, MemcpyKind.CPU2CPU, stream)
 
     assert [7] * SIZE == dest.tolist()
+
+
+def test_whoever_waits_for_the_device_waits_for_a_fill(device: Any, gate: Any) -> None:
+    block, stream = filled(device, 7), device.stream()
+    hold(stream, gate)
+    device.memset_zero(block, SIZE, stream)
+    opening(gate)
+    device.memcpy(None, None, 0, UP, need_sync=True)
+    found = row(0)
+    device.memcpy(block, found, SIZE, DOWN)
+
+    assert [0] * SIZE == found.tolist()
 
 
 def test_copies_that_are_over_are_not_kept(device: Any, gate: Any) -> None:
@@ -314,7 +343,7 @@ verdict = opencl_module.OpenCLDeviceAllocator().compiler
 def test_a_device_without_doubles_computes_in_floats(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it has no arithmetic on doubles, and computes sums in float."""
     monkeypatch.setattr(cl.Device, "double_fp_config", 0)
-    vectors = KernelArithmetic(device.name, device.current_stream, cl, device.overlaps)
+    vectors = KernelArithmetic(device.name, device.current_stream, cl)
     x = device.empty(4000).view(np.float32)
     x.set(np.full(1000, 0.5, np.float32))
     vectors.axpy(2.0, x, x)

@@ -160,6 +160,17 @@ def test_an_array_without_axes_is_one_item(device: SimulatedDeviceAllocator) -> 
         one[:1]
 
 
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (1, 5), (5, 1), (1, 2, 1), (2, 1, 3), (0, 3), (2, 0)], ids=str)
+def test_axes_of_one_item_leave_an_array_contiguous(device: SimulatedDeviceAllocator, shape: Any) -> None:
+    """As in NumPy, so that the transposed array of a row is one that can be written."""
+    host = np.zeros(shape, np.uint8)
+    array: Any = device.empty(host.size).reshape(shape)
+    for here, there in ((host, array), (host.T, array.T)):
+        assert (here.flags.c_contiguous, here.flags.f_contiguous) == there.flags
+        if here.flags.c_contiguous:
+            there.set(here)
+
+
 @pytest.mark.parametrize("shape", [(5,), (2, 2), (-1, -1), (-2, -3), (-1, 4), (0, -1), ((7,),)])
 def test_a_shape_of_other_size_is_refused(device: SimulatedDeviceAllocator, shape: Any) -> None:
     with pytest.raises(InvalidShapeError, match="there are 6 items"):

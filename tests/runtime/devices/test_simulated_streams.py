@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import tracemalloc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -81,6 +82,18 @@ def test_a_stream_waits_for_an_event_of_another(device: SimulatedDeviceAllocator
     second.synchronize()
 
     assert (True, [2] * SIZE) == (event.done, copy.get().tolist())
+
+
+def test_a_wait_that_was_queued_last_is_not_queued_again(device: SimulatedDeviceAllocator) -> None:
+    """As by a memory that is read again and again while a push is in flight."""
+    stream, seen = device.stream(), list[int]()
+    stream.put(lambda: seen.append(1))
+    event = device.record(stream)
+    for _ in range(3):
+        device.order_after(event)
+    device.synchronize()
+
+    assert ([1], 1) == (seen, device.current_stream().finished)
 
 
 def test_waiting_for_all_streams_skips_those_that_others_ran(device: SimulatedDeviceAllocator) -> None:
@@ -295,6 +308,23 @@ def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAl
         other.get()
 
 
+def test_failures_that_no_event_can_tell_of_take_no_memory(device: SimulatedDeviceAllocator) -> None:
+    stream = device.stream()
+
+    def operation() -> None:
+        raise SimulatedDeviceError("lost" * 10_000)
+
+    tracemalloc.start()
+    try:
+        for _ in range(50):
+            stream.put(operation)
+            with pytest.raises(SimulatedDeviceError):
+                stream.synchronize()
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()
+
+
 # --- seeds
 
 
@@ -373,6 +403,14 @@ def test_the_current_device_belongs_to_a_thread_and_is_restored(device: Simulate
     seen.append(current_device())
 
     assert [3, 2, 3, 0, 0] == seen
+
+
+def test_a_device_that_is_made_current_twice_is_left_twice() -> None:
+    again = using_device(2)
+    with using_device(1):
+        with again, using_device(3), again:
+            assert 2 == current_device()
+        assert 1 == current_device()
 
 
 @pytest.mark.parametrize(

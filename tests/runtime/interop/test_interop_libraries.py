@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from interop_fixtures import SIZE, Limited, address_of, check_allocator, library, limited
+from subjects import failing
 
 from syncedmem.model import (
     AllocationError,
@@ -327,6 +328,17 @@ def test_device_memory_of_cuda_core_says_where_it_is_and_waits_for_the_stream(
     ((address, _), _) = made[1]
     resource.deallocate(address, SIZE)  # without a stream
     assert (1, 0, [address]) == (stream.waits, cpu.live_blocks, waits)
+
+
+def test_a_block_that_cuda_core_makes_no_buffer_of_is_given_back(
+    cuda_core: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing = SimpleNamespace(from_handle=failing(RuntimeError, "not today"))
+    monkeypatch.setattr(cuda_core, "core", SimpleNamespace(Buffer=refusing))
+    with pytest.raises(RuntimeError, match="not today"):
+        cuda_core.as_resource(cpu).allocate(SIZE, stream=None)
+
+    assert 0 == cpu.live_blocks
 
 
 def test_a_resource_of_cuda_core_is_our_allocator(cuda_core: Any, cpu: Limited) -> None:

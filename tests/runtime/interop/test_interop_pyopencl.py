@@ -13,7 +13,7 @@ from subjects import failing
 
 from syncedmem.model import AllocationError, InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import Buffer, CPUDeviceAllocator
-from syncedmem.runtime.allocators import GuardingAllocator
+from syncedmem.runtime.allocators import GuardingAllocator, PoolAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +73,16 @@ def test_every_allocator_of_pyopencl_is_full_at_some_time(pyopencl: Any, opencl:
         assert 0 == allocator.live_blocks
 
 
+def test_an_allocator_of_pyopencl_is_asked_for_nothing_in_a_child_of_a_fork(
+    pyopencl: Any, opencl: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process forks here; the test sets the state that a child would have."""
+    allocator = pyopencl.from_resource(tools.ImmediateAllocator(opencl.queue), opencl.queue)
+    monkeypatch.setattr(allocator._home, "lost", True)
+    with pytest.raises(NoDeviceError, match="does not survive a fork"):
+        allocator.allocate(SIZE)
+
+
 def test_what_is_no_buffer_of_opencl_is_refused(pyopencl: Any, opencl: Any) -> None:
     with pytest.raises(
         InvalidArgumentError, match="what the allocator returns must be a buffer of OpenCL, got ndarray"
@@ -117,6 +127,25 @@ def test_a_block_inside_a_larger_buffer_is_exported_where_it_is(pyopencl: Any, o
     assert 0 == opencl.live_blocks
 
 
+def test_a_pool_lends_an_exported_block_again_after_the_work_on_it(pyopencl: Any, opencl: Any) -> None:
+    """The work is on the queue that was current when the block was taken; another is when it is given back."""
+    cl, pool, queue = pyopencl.cl, PoolAllocator(opencl), opencl.stream()
+    gate = cl.UserEvent(opencl.context)
+    with opencl.on(queue):
+        buffer = pyopencl.as_resource(pool)(SIZE)
+    cl.enqueue_fill_buffer(queue, buffer, np.uint8(7), 0, SIZE, wait_for=[gate])
+    queue.flush()
+    del buffer
+    early = pool.allocate(SIZE)
+    assert 1 == pool.idle_blocks
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    queue.finish()
+    late = pool.allocate(SIZE)
+    assert 0 == pool.idle_blocks
+    for block in (early, late):
+        pool.release(block)
+
+
 def test_host_memory_under_opencl_is_the_blocks_own(pyopencl: Any, opencl: Any, cpu: Limited) -> None:
     blocks: list[Any] = []
 
@@ -159,8 +188,26 @@ def test_a_buffer_that_opencl_refuses_is_given_back(
     monkeypatch.setattr(pyopencl.cl, "Buffer", failing(pyopencl.cl.LogicError, "Buffer", -61, "not today"))
     with pytest.raises(AllocationError, match="cannot allocate 1000 bytes on cpu:0: Buffer"):
         theirs(SIZE)
+    monkeypatch.setattr(pyopencl.cl, "Buffer", failing(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        theirs(SIZE)
 
     assert 0 == cpu.live_blocks
+
+
+@pytest.mark.parametrize(
+    ("error", "warning"), [(OSError, "1000 bytes leaked on cpu:0"), (KeyboardInterrupt, "may be lost")]
+)
+def test_a_block_that_cannot_be_given_back_is_told_of(
+    pyopencl: Any, opencl: Any, error: Any, warning: str, printed: list[BaseException | None]
+) -> None:
+    class Queue(pyopencl.cl.CommandQueue):  # type: ignore[misc]  # a class of a library without types
+        finish = failing(error, "lost")
+
+    buffer = pyopencl.as_resource(CPUDeviceAllocator(), Queue(opencl.context))(SIZE)
+    with pytest.warns(ResourceWarning, match=warning):
+        del buffer
+    assert [error] == [type(unraisable) for unraisable in printed]
 
 
 def test_an_exported_buffer_may_be_released_first(pyopencl: Any, opencl: Any) -> None:
