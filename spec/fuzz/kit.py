@@ -90,7 +90,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     hang : float
         The seconds after which a call that has not returned counts as a hang.
     first : bool
-        Stop at the first finding.
+        Stop at the first finding that is not known.
     skip : iterable of str
         Requirements that are left unjudged, by name or number.
     known : path or None
@@ -235,7 +235,7 @@ class _Campaigns:
         yield _LATE_SHARE, partial(self._take_stages, "fast", [late])
 
     def _is_over(self) -> bool:
-        return time.perf_counter() >= self._examiner.until or (self._first and bool(self._report.violating))
+        return time.perf_counter() >= self._examiner.until or (self._first and bool(self._report.failures))
 
     # --- the generators
 

@@ -108,9 +108,14 @@ class Report:
 
     @property
     def incomplete(self) -> str:
-        """Why nothing can be said of a target in which nothing was found; empty if enough was done."""
+        """Why nothing can be said of a target in which nothing new was found; empty if enough was done."""
+        return "" if self.failures or self.errors else self.undone
+
+    @property
+    def undone(self) -> str:
+        """How little was done, whatever was found; empty if it was enough."""
         done = self.done("fast")
-        if self.violating or self.errors or 2 * done.steps >= self.planned:
+        if 2 * done.steps >= self.planned:
             return ""
         each = f", each in {1000 / done.rate:.1f} ms" if done.rate else ""
         return f"{done.steps:,} of {self.planned:,} planned operations of the fast generator were done{each}"

@@ -201,6 +201,13 @@ def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch
     assert f"replay {tmp_path}/out/A23-no-hang.json" in shown
 
 
+def test_a_run_that_has_only_found_what_is_known_has_to_do_enough() -> None:
+    known = Finding("A17-statistics", "wrong", (HeapStep("compare", ()),), known="ours")
+    report = replace(report_of(known), planned=1_000)
+
+    assert (True, False) == (bool(report.incomplete), report.passed)
+
+
 def test_a_finding_of_another_target_in_the_same_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finding = Finding("A17-statistics", "wrong", (HeapStep("compare", ()),))
     printed(monkeypatch, tmp_path, replace(report_of(finding), wanted=FuzzWanted("a:b")))

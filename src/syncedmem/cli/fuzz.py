@@ -97,7 +97,9 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             help="Time after which a call that has not returned hangs. An import has 12 times as much.",
         ),
     ] = FUZZ.hang,
-    first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
+    first: Annotated[
+        bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding that is not known.")
+    ] = False,
     skip: Annotated[
         list[str] | None,
         typer.Option(
