@@ -124,7 +124,9 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         name = target if isinstance(target, str) else spelling(target)
         shown = name or TargetSource(target).name
         report = Report(
-            FuzzWanted(shown, dict(promises or {}), seed, steps, threads, hang, named=name is not None, skip=skipped),
+            FuzzWanted(
+                shown, dict(promises or {}), seed, steps, threads, hang, seconds, named=name is not None, skip=skipped
+            ),
             described["kind"],
             Capabilities().with_promises(described["capabilities"]),
             protected=isinstance(place, Isolated),

@@ -15,7 +15,7 @@ from syncedmem.model.errors import shown
 from ..engine.fields import FLAG, INTEGER, NUMBER, TEXT, Type, array_of, mismatch, one_of
 from ..requirements import requirements_of
 from .driver import Driver
-from .finding import Finding, TargetError, read_object
+from .finding import EngineError, Finding, TargetError, read_object
 from .jobs import Isolated
 from .loops import Repeat, folded, items_as_json, items_from_json
 from .mask import Mask, requirement_named
@@ -51,11 +51,12 @@ _FIELDS: dict[str, Type] = {
     "steps": NUMBER,
     "threads": {**NUMBER, "minimum": 1},
     "hang": {"type": "number", "minimum": 0.001, "maximum": _LONGEST_HANG},
+    "seconds": {"type": "number", "minimum": 1e-300, "maximum": 1e15},
     "named": FLAG,
     "skip": array_of(_REQUIREMENT),
 }
 """The fields of a file."""
-_CHOSEN = ("seed", "steps", "threads", "hang", "named")
+_CHOSEN = ("seed", "steps", "threads", "hang", "seconds", "named")
 
 
 @contextmanager
@@ -97,6 +98,8 @@ class FuzzWanted:
     seed, steps, threads : int
     hang : float
         The time limit for a call, in seconds.
+    seconds : float
+        The most time for all generators together.
     named : bool
         Whether another process can look the target up by `target`; if not, it is only a description.
     skip : tuple of str
@@ -109,6 +112,7 @@ class FuzzWanted:
     steps: int = 0
     threads: int = FUZZ.threads
     hang: float = FUZZ.hang
+    seconds: float = FUZZ.seconds
     named: bool = True
     skip: tuple[str, ...] = ()
 
@@ -164,6 +168,7 @@ class Replay:
         if data.get("format") not in _FORMATS:
             raise TargetError(f"{path} is no replay of format 1 to {FORMAT}; wanted is {_WANTED}")
         data.setdefault("skip", [])
+        data.setdefault("seconds", FUZZ.seconds)
         if fault := mismatch({"type": "object", "properties": _FIELDS, "required": _FIELDS}, data):
             raise TargetError(f"{path} is no replay: it {fault}; wanted is {_WANTED}")
         program = items_from_json(data["program"])
@@ -184,6 +189,8 @@ class Replay:
         ------
         TargetError
             If the target or the record cannot be used.
+        EngineError
+            If it is not known whether it still shows the finding: the fuzzer itself failed, or did too little.
         """
         wanted = self.wanted
         if not wanted.named:
@@ -204,7 +211,10 @@ class Replay:
 
         options = {it.name: getattr(self.wanted, it.name) for it in fields(FuzzWanted) if it.name != "named"}
         report = fuzz(**options)
-        return next((it for it in report.violating if it.requirement == self.finding.requirement), None)
+        found = next((it for it in report.violating if it.requirement == self.finding.requirement), None)
+        for why in [] if found is not None else [*report.errors, *filter(None, [report.undone])]:
+            raise EngineError(why)
+        return found
 
     @property
     def shows_steps(self) -> bool:
@@ -226,6 +236,7 @@ class Replay:
         skip = f", skip={it.skip!r}" if it.skip else ""
         if not self.shows_steps or self._lines is None:
             call = f"seed={it.seed}, steps={it.steps}, threads={it.threads}, promises={dict(it.promises)!r}"
+            call += f", seconds={it.seconds:g}" if it.seconds != FUZZ.seconds else ""
             lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}{skip}).require()"]
         else:
             promises = "".join(f", {name}={text!r}" for name, text in it.promises.items())
