@@ -17,6 +17,7 @@ from syncedmem.cli.display import progress_bars
 from syncedmem.cli.folder import RunFolder
 from syncedmem.spec.fuzz import (
     Capabilities,
+    EngineError,
     Finding,
     FuzzWanted,
     HeapStep,
@@ -199,6 +200,19 @@ def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch
     assert "did not show it; the last 2 steps are in the file. What ended the process may have been hurt" in shown
     assert 1 == shown.count("What ended the process may have been hurt")
     assert f"replay {tmp_path}/out/A23-no-hang.json" in shown
+
+
+@pytest.mark.parametrize(("findings", "status"), [(1, 1), (0, 3)])
+def test_a_failure_of_one_of_several_runs_hides_nothing(
+    findings: int, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What had been found until then was not printed, and the status was 3."""
+    found = [Finding("A17-statistics", "wrong", (HeapStep("compare", ()),))] * findings
+    result = printed(monkeypatch, tmp_path, report_of(*found), EngineError("a worker was lost"))
+
+    assert status == result.exit_code
+    assert "syncedmem: a worker was lost\n" == result.stderr
+    assert findings == result.stdout.count("Replay it: ")
 
 
 def test_a_run_that_has_only_found_what_is_known_has_to_do_enough() -> None:

@@ -220,8 +220,10 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
                 found.refused = str(error)
                 found.report.errors.append(found.refused)
             except EngineError as error:
-                typer.echo(f"syncedmem: {error}", err=True)
-                raise typer.Exit(_FAILED) from None
+                if found.report is None:
+                    typer.echo(f"syncedmem: {error}", err=True)
+                    raise typer.Exit(_FAILED) from None
+                found.report.errors.append(str(error))  # of one of several runs: what the others found stays
     _finish(console, found, json_path, junit, signals, force=force, table=table)
 
 
