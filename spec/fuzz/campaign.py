@@ -156,7 +156,7 @@ def _threaded(  # noqa: PLR0913 -- as campaign
     """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
-    shared, target, wrong = SharedIntervals(), source.open(), list[Violation]()
+    shared, target, raised = SharedIntervals(), source.open(), list[BaseException]()
     deadline = time.perf_counter() + seconds
     journal.begin()
     drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(stage.threads)]
@@ -166,15 +166,18 @@ def _threaded(  # noqa: PLR0913 -- as campaign
         rng = random.Random(f"{seed}:thread {index}")  # noqa: S311 -- replayable
         try:
             start.wait()
-            for _ in _chunks(stage.steps // stage.threads, deadline, wrong):
+            for _ in _chunks(stage.steps // stage.threads, deadline, raised):
                 Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_CHUNK)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
-        except Violation as violation:
-            if _unless_left_out(violation, mask):
-                wrong.append(violation)
+        except BaseException as error:  # noqa: BLE001 -- it would end this thread alone, and nobody would know
+            if not isinstance(error, Violation) or _unless_left_out(error, mask):
+                raised.append(error)
 
     _run_together(work, stage.threads)
+    wrong = [error for error in raised if isinstance(error, Violation)]
+    for error in raised if not wrong else ():
+        raise error
     if not wrong and (violation := _closed(drivers[0], mask)):
         wrong.append(violation)
     outcome = Outcome()
@@ -187,7 +190,7 @@ def _threaded(  # noqa: PLR0913 -- as campaign
     return outcome
 
 
-def _chunks(steps: int, deadline: float, wrong: list[Violation]) -> Iterator[int]:
+def _chunks(steps: int, deadline: float, wrong: list[BaseException]) -> Iterator[int]:
     for done in range(0, steps, _CHUNK):
         if wrong or time.perf_counter() > deadline:
             return

@@ -9,9 +9,11 @@ from mutants.allocator import Pool
 
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.fuzz import OPERATIONS, HeapStep, TargetError, fuzz
+from syncedmem.spec.fuzz.campaign import Stage, campaign
 from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.outcome import finding_of
+from syncedmem.spec.fuzz.recognition import TargetSource
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,3 +132,16 @@ def test_a_finding_that_does_not_come_again_is_kept_as_it_was() -> None:
     assert ["A03-aligned"] == [it.requirement for it in report.findings]
     assert (False, False) == (report.findings[0].shrunk, report.findings[0].repeats)
     assert "fuzz(" in report.replay(report.findings[0]).python()
+
+
+@pytest.mark.parametrize("error", [KeyError, SystemExit])
+def test_what_ends_a_thread_ends_the_job(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It once ended only that thread, and the run passed."""
+
+    def fail(*_: object) -> None:
+        raise error(7)
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.campaign.Round.take", fail)
+    source = TargetSource(Pool)
+    with pytest.raises(error):
+        campaign(source, source.open().capabilities, Journal(), Stage(1_000, threads=2), seed=0, seconds=60)
