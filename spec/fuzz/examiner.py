@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
+from .finding import EngineError, Finding, HeapStep, kind_of
 from .jobs import Isolated
 from .loops import folded, items_as_json
 from .mask import NEEDED, Mask
@@ -142,8 +142,8 @@ class Examiner:
         if note not in self._report.notes:
             self._report.notes.append(note)
 
-    def note_failure(self, error: EngineError | TargetError) -> None:
-        """Put a failure of the fuzzer itself into the report, once."""
+    def note_failure(self, error: Exception) -> None:
+        """Put what ended a part of the run into the report, once."""
         if str(error) not in self._report.errors:
             self._report.errors.append(str(error))
 

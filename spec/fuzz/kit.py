@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
 
 from .campaign import Stage, stages
@@ -52,6 +53,8 @@ _MOST_THREADS = 256
 _NATIVELY, _IN_NATIVE_THREADS = 2, 25
 """The operations of the native driver for each of the fast generator: with one thread, and with several."""
 _NO_MASK = Mask()
+_FAILURES = (EngineError, TargetError, FileAccessError)
+"""What ends a generator or a look at a finding, and not the run: the fuzzer, its target or its disk fails."""
 
 
 def fuzz(  # noqa: PLR0913 -- all options are given by keyword
@@ -108,9 +111,9 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         If the target cannot be found, recognised or called, if the record contradicts itself or the target, if a
         number is out of range, or if a list cannot be used.
     FileAccessError
-        If a file cannot be read.
+        If a file cannot be read, or if there is no room for a temporary one.
     EngineError
-        If the fuzzer fails before there is a report; a later failure is in the report.
+        If the fuzzer fails.  What fails after something was tested is in the report, of each kind.
     """
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
     skipped = tuple(dict.fromkeys(map(requirement_named, skip)))
@@ -217,7 +220,9 @@ class _Campaigns:
             left = max(self._examiner.until - time.perf_counter(), 0.0)
             try:
                 generator(left * share / sum(later for later, _ in generators[index:]))
-            except EngineError as error:
+            except _FAILURES as error:
+                if isinstance(error, TargetError) and not (self._report.operations or self._report.violating):
+                    raise  # nothing was tested
                 self._examiner.note_failure(error)
             self._changed(self._report)
             if self._is_over():
@@ -376,7 +381,7 @@ class _Campaigns:
         self._changed(report)
         try:
             short = self._examiner.examined(finding, outcome, mask)
-        except (EngineError, TargetError) as error:
+        except _FAILURES as error:
             self._examiner.note_failure(error)
             short = raw
         report.violating.remove(raw)

@@ -52,7 +52,8 @@ class Report:
     functions : tuple of str
         Those of calloc and realloc that the target has.
     errors : list of str
-        Failures of the fuzzer itself, which say nothing about the target; the command adds why it ended early.
+        What ended a part of the run, and says nothing about the target: failures of the fuzzer itself, a full disk, or
+        a target that could not be opened again.
     interrupted : str
         The name of the signal that ended the run early; empty if it came to its end.
     notes : list of str

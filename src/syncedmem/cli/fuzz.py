@@ -178,7 +178,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
          than half of what it should do, so that it says little
       2  the command line is wrong, the target or a promise cannot be used, or a
          file cannot be written
-      3  the fuzzer itself failed, which says nothing about the target
+      3  the fuzzer itself failed, or could not go on with the target or for lack
+         of room, which says nothing about the target
       130, 143  it was interrupted by Ctrl-C or SIGTERM
     """
     if write_target is not None:
@@ -214,16 +215,14 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             except KeyboardInterrupt:
                 if found.report is not None:
                     found.report.interrupted = signals[0].name
-            except TargetError as error:
-                if found.report is None or not (found.report.operations or found.report.violating):
+            except (EngineError, TargetError) as error:  # if it is one of several runs, what the others found stays
+                tested = found.report is not None and (found.report.operations or found.report.violating)
+                if isinstance(error, TargetError) and not tested:
                     raise
-                found.refused = str(error)
-                found.report.errors.append(found.refused)
-            except EngineError as error:
                 if found.report is None:
                     typer.echo(f"syncedmem: {error}", err=True)
                     raise typer.Exit(_FAILED) from None
-                found.report.errors.append(str(error))  # of one of several runs: what the others found stays
+                found.report.errors.append(str(error))
     _finish(console, found, json_path, junit, signals, force=force, table=table)
 
 
@@ -263,15 +262,15 @@ def _finish(  # noqa: PLR0913 -- the options of the command
     _print_verdict(console, report)
     for error in [*report.errors, *unwritten]:
         typer.echo(f"syncedmem: {error}", err=True)
-    raise typer.Exit(_status(report, bool(unwritten or found.refused), signals))
+    raise typer.Exit(_status(report, bool(unwritten), signals))
 
 
-def _status(report: Report, unusable: bool, signals: list[signal.Signals]) -> int:
+def _status(report: Report, unwritten: bool, signals: list[signal.Signals]) -> int:
     if signals:
         return BY_SIGNAL + signals[0]
     if report.failures:
         return 1  # whatever else has happened
-    if unusable:
+    if unwritten:
         return 2
     if report.errors:
         return _FAILED
@@ -293,14 +292,11 @@ class _FindingFiles:
         The report until now.
     error : str
         Why something could not be written; empty if everything was.
-    refused : str
-        Why the run ended before all generators had run: the target cannot be used by one; empty if it came to its end.
     """
 
     def __init__(self, folder: RunFolder, console: Console) -> None:
         self.report: Report | None = None
         self.error = ""
-        self.refused = ""
         self._folder, self._say, self._told = folder, sayer(console), set[tuple[str, str, int]]()
 
     def paths(self, report: Report) -> list[Path]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from mutants.allocator import Pool
 
+from syncedmem.model import FileAccessError
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.fuzz import OPERATIONS, HeapStep, TargetError, fuzz
 from syncedmem.spec.fuzz.campaign import Stage, campaign
 from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.journal import Journal
-from syncedmem.spec.fuzz.outcome import finding_of
+from syncedmem.spec.fuzz.outcome import Outcome, finding_of
 from syncedmem.spec.fuzz.recognition import TargetSource
 
 if TYPE_CHECKING:
@@ -145,3 +146,39 @@ def test_what_ends_a_thread_ends_the_job(error: type[BaseException], monkeypatch
     source = TargetSource(Pool)
     with pytest.raises(error):
         campaign(source, source.open().capabilities, Journal(), Stage(1_000, threads=2), seed=0, seconds=60)
+
+
+@pytest.mark.deep
+def test_without_room_for_a_second_look_a_finding_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole report was lost."""
+    begin, begun = Isolated.__init__, list[Isolated]()
+
+    def begin_once(self: Isolated, *arguments: Any, **options: Any) -> None:
+        begun.append(self)
+        if len(begun) > 1:
+            raise FileAccessError("here", "No space left on device")
+        begin(self, *arguments, **options)
+
+    monkeypatch.setattr(Isolated, "__init__", begin_once)
+    report = fuzz("mutants.allocator.placement:PutBackTwice", steps=2_000, first=True)
+
+    assert ["A01-distinct-pointers"] == [it.requirement for it in report.findings]
+    assert ["here: No space left on device"] == report.errors
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("error", [TargetError("it is gone"), FileAccessError("here", "No space left on device")])
+def test_what_fails_in_the_middle_leaves_a_report(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    perform = Isolated.perform
+
+    def fail_late(self: Isolated, job: dict[str, Any]) -> Outcome:
+        if job.get("kind") == "late":
+            raise error
+        return perform(self, job)
+
+    monkeypatch.setattr(Isolated, "perform", fail_late)
+    report = fuzz(POOL, steps=1_000)
+
+    assert report.operations
+    assert [str(error)] == report.errors
+    assert not report.passed
