@@ -126,3 +126,33 @@ def test_a_program_that_does_not_repeat_is_not_written(mine: Path) -> None:
     finding = Finding("A22-no-crash", "", STEPS, repeats=False)
 
     assert c_program(finding, target, TargetSource(target).parts, "found.c") is None
+
+
+ARENA = """
+#include <stddef.h>
+#include <stdlib.h>
+static char room[1 << 16] __attribute__((aligned(16)));
+static size_t used, begun;
+void begin(void) { used = 0; begun = 1; }
+void *carve(size_t size) {
+    if (!begun) abort();
+    size = (size + 15) & ~(size_t)15;
+    return size > sizeof room - used ? NULL : room + (used += size) - size;
+}
+void give(void *place) { (void)place; }
+"""
+
+
+@pytest.mark.deep
+def test_a_reset_is_called_first_and_takes_all_blocks_back(tmp_path: Path) -> None:
+    """The program knew blocks that were gone, and said that new ones had bytes of them."""
+    source = tmp_path / "arena.c"
+    source.write_text(ARENA, encoding="utf-8")
+    target = f"{source}:carve,give,reset=begin"
+    blocks = [HeapStep("allocate", (number, 100, 0, 0)) for number in range(3)]
+    steps = (*blocks, HeapStep("reset", ()), HeapStep("allocate", (3, 300, 0, 0)))
+    program = c_program(Finding("A04-contents-kept", "", steps), target, TargetSource(target).parts, "found.c")
+
+    assert program is not None
+    run = ran(program.text, tmp_path)
+    assert 0 == run.returncode, run
