@@ -9,7 +9,7 @@ from .c_functions import RESET, Choice
 from .driver import CROWDED, PAIRED, RESIZED, SHRUNK, ZEROED
 from .finding import OPERATIONS
 from .loops import Repeat, folded
-from .native import ABIS
+from .native import ABIS, abi_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -136,8 +136,7 @@ def c_program(finding: Finding, target: str, parts: Mapping[str, str], file: str
     file : str
         The name of the file that the program will have.
     """
-    abi = target.rpartition("abi=")[2].partition("&")[0] if "?abi=" in target else "malloc"
-    items = folded(finding.program)
+    abi, items = abi_of(target), folded(finding.program)
     if not parts or not finding.repeats or not 0 < len(items) <= _LONGEST or abi not in ABIS or "make" in parts:
         return None
     writer = _Writer(abi, parts)

@@ -19,7 +19,7 @@ from .resources import ALIGNMENT, resource_target
 if TYPE_CHECKING:
     from .targets import Target
 
-__all__ = ["ABIS", "LibraryAddress", "makes_fresh", "open_library", "parts_of", "symbols_of"]
+__all__ = ["ABIS", "LibraryAddress", "abi_of", "makes_fresh", "open_library", "parts_of", "symbols_of"]
 
 _ENDING = re.compile(r"\.(so|dylib)", re.IGNORECASE)
 _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
@@ -72,6 +72,12 @@ _MOST_NAMED = 40
 """A message names so many symbols of a library at most."""
 
 
+def abi_of(target: str) -> str:
+    """The name of the convention that a target asks for, also if it is a source or has a build command."""
+    chosen = _ABI.match(target.partition("?")[2])
+    return (chosen[1] if chosen else "") or "malloc"
+
+
 class LibraryAddress(NamedTuple):
     """A target in a shared library."""
 
@@ -84,12 +90,11 @@ class LibraryAddress(NamedTuple):
         """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None for a text of another form."""
         address, asked, options = text.partition("?")
         endings = [*_ENDING.finditer(address, 0, max(address.rfind(":"), 0))]
-        chosen = _ABI.fullmatch(options)
-        if not endings or (asked and not chosen):
+        if not endings or (asked and not _ABI.fullmatch(options)):
             return None
         colon = address.index(":", endings[-1].end())
         symbols = tuple(name.strip() for name in address[colon + 1 :].split(","))
-        abi = (chosen[1] if chosen else "") or "malloc"
+        abi = abi_of(text)
         if abi not in ABIS:
             raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(ABIS)}")
         found = cls(address[:colon], symbols, abi)

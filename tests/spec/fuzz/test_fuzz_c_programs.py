@@ -156,3 +156,13 @@ def test_a_reset_is_called_first_and_takes_all_blocks_back(tmp_path: Path) -> No
     assert program is not None
     run = ran(program.text, tmp_path)
     assert 0 == run.returncode, run
+
+
+@pytest.mark.parametrize("options", ["?abi=torch", "?ABI=torch", "?Abi=torch&build=make"])
+def test_a_program_calls_as_the_target_is_called(options: str) -> None:
+    """The name of the option may be written in any case, and was then taken for none."""
+    finding, parts = Finding("A04-contents-kept", "", STEPS[:1]), {"malloc": "take", "free": "put"}
+    program = c_program(finding, f"./lib.so:take,put{options}", parts, "found.c")
+
+    assert program is not None
+    assert ("take(0, take(100, 0, 0), 100, 0);",) == program.calls
