@@ -601,7 +601,7 @@ int main(int count, char **arguments) {
     }
     if (!open_journal()) return 2;
     open_target();
-    claims_begin(&promises, (int)options.threads);
+    claims_begin(strstr(options.unjudged, "A03-aligned") ? 1 : promises.alignment, (int)options.threads);
     struct sigaction action = {.sa_handler = interrupted, .sa_flags = SA_RESTART};
     if (options.interrupts) sigaction(INTERRUPTS, &action, NULL);
     workers = calloc(options.threads, sizeof *workers);

@@ -81,8 +81,8 @@ static void wrong(const char *requirement, const struct block *block, const char
 /* -------------------------------------------------------------------------------------------------- claims
 
    One bit for each granule of the address space.  A live block has claimed the bits of its memory, so a block that
-   overlaps another one claims a bit that is set.  All blocks begin at multiples of a granule (A03 is judged before), so
-   two blocks that share no byte share no granule.
+   overlaps another one claims a bit that is set.  All blocks begin at multiples of a granule (A03 is judged before, and
+   where it is not, a granule is a byte), so two blocks that share no byte share no granule.
 
    The bits are relaxed atomics.  They must not order the threads: that would hide races of the target. */
 
@@ -94,8 +94,8 @@ static uint64_t *regions[1 << (ADDRESS_BITS - REGION_BITS)];
 static unsigned granule_bits;
 static int shared; /* whether several threads claim */
 
-static void claims_begin(const struct promises *promises, int threads) {
-    while (granule_bits < MOST_GRANULE_BITS && promises->alignment >> (granule_bits + 1)) granule_bits++;
+static void claims_begin(uint64_t alignment, int threads) {
+    while (granule_bits < MOST_GRANULE_BITS && alignment >> (granule_bits + 1)) granule_bits++;
     shared = threads > 1;
 }
 

@@ -193,6 +193,19 @@ def test_what_is_skipped_hides_nothing_from_it() -> None:
     assert {None} == {it.finding for it in outcomes(target, unjudged=["A13-zeroed"])}
 
 
+def test_blocks_that_are_not_aligned_and_may_be_so_do_not_overlap(tmp_path: Path) -> None:
+    """Those of 24 bytes shared what was taken for the smallest part of memory, if 16 is promised and left unjudged."""
+    packed = source(
+        tmp_path,
+        "static char room[5000][24]; static void *gone[5000]; static int n, used;\n"
+        "void *take(size_t size) { return size > 24 ? 0 : n ? gone[--n] : used < 5000 ? room[used++] : 0; }\n"
+        "void give(void *p) { if (p) gone[n++] = p; }",
+    )
+    found = outcomes(packed, promises={"alignment": "16"}, unjudged=["A03-aligned"], steps=100_000)
+
+    assert {None} == {it.finding for it in found}
+
+
 def test_what_is_known_hides_nothing_from_it_either(tmp_path: Path) -> None:
     """Once it was seen, both engines leave it out, and take all their steps."""
     (tmp_path / "known.txt").write_text("A13  # ours\n", encoding="utf-8")
