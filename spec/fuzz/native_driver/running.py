@@ -92,6 +92,9 @@ class NativeDriver:
             ):
                 self._journal = journal
                 first_round = number * (_ROUNDS if threads == 1 else _SHARED_ROUNDS)
+                left_out = set(unjudged())
+                # What is served for more than there can be is not freed, so it is asked for only if it is judged.
+                sizes = () if "A06-out-of-memory" in left_out else TOO_MUCH
                 options = {
                     "seed": seed % (1 << 64),
                     "first_round": first_round,
@@ -99,7 +102,8 @@ class NativeDriver:
                     "milliseconds": int(left * 1000) + 1,
                     # Every second process of several threads is interrupted; some calls of the system notice it.
                     "interrupts": int(threads > 1 and number % 2 == 0),
-                    "unjudged": ",".join(set(unjudged()) - DAMAGED),
+                    "unjudged": ",".join(left_out - DAMAGED),
+                    "too_much": ",".join(str(size) for size in sizes if size <= ABIS[self._library.abi].most),
                 }
                 outcome = self._outcome(journal, self._run(journal, options, left))
             done += outcome.operations
@@ -113,14 +117,12 @@ class NativeDriver:
     def _run(self, journal: Journal, options: dict[str, Any], seconds: float) -> Death:
         """Run the driver; how it ended."""
         record, library = self._capabilities, self._library
-        abi = ABIS[library.abi]
         options = {
             **options,
             "threads": journal.threads,
             "capacity": journal.capacity,
             "rounds": _ROUNDS if journal.threads == 1 else _SHARED_ROUNDS,
             "attempts": ATTEMPTS,
-            "too_much": ",".join(str(size) for size in TOO_MUCH if size <= abi.most),
             **record.as_numbers(),
             "readable": {None: 2, False: 0, True: 1}[record.host_readable],
             "journal": journal.path,

@@ -206,6 +206,13 @@ def test_blocks_that_are_not_aligned_and_may_be_so_do_not_overlap(tmp_path: Path
     assert {None} == {it.finding for it in found}
 
 
+def test_too_much_is_not_asked_for_where_that_is_left_unjudged(tmp_path: Path) -> None:
+    """What was served was never freed."""
+    text = "void *take(size_t n) { if (n >> 46) abort(); return malloc(n); } void give(void *p) { free(p); }"
+
+    assert {None} == {it.finding for it in outcomes(source(tmp_path, text), unjudged=["A06-out-of-memory"])}
+
+
 def test_what_is_known_hides_nothing_from_it_either(tmp_path: Path) -> None:
     """Once it was seen, both engines leave it out, and take all their steps."""
     (tmp_path / "known.txt").write_text("A13  # ours\n", encoding="utf-8")
