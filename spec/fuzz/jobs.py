@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import FileAccessError
-from syncedmem.model.files import refused
 
 from ..engine.descendants import adopt_orphans, end_children, end_with_parent
 from ..engine.fork import failure, in_fork
@@ -40,7 +39,7 @@ from .recognition import TargetSource
 from .shortening import SpentError, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from .capabilities import Capabilities
     from .finding import HeapStep
@@ -202,7 +201,7 @@ class Isolated:
         self._hang = hang
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         try:
-            self.journal: Journal = _on_the_disk(Path(self._folder.name) / "journal")
+            self.journal: Journal = Journal(Path(self._folder.name) / "journal")
         except FileAccessError:
             self._folder.cleanup()
             raise
@@ -283,21 +282,6 @@ class Isolated:
         finally:
             self.journal.close()
             self._folder.cleanup()
-
-
-_allocate: Callable[[int, int, int], None] = getattr(
-    os, "posix_fallocate", lambda file, _, size: os.ftruncate(file, size)
-)
-
-
-def _on_the_disk(path: Path) -> Journal:
-    """A journal in a file that has room; without that, a full disk would end the process that writes to it."""
-    try:
-        with path.open("wb") as file:
-            _allocate(file.fileno(), 0, Journal.size())
-    except OSError as error:
-        raise refused(str(path.parent), error) from error
-    return Journal(path)
 
 
 JobPlace = Inline | Isolated

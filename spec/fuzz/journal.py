@@ -6,8 +6,11 @@ A process records each step before it takes the step.  If the step ends the proc
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from typing import TYPE_CHECKING, NamedTuple, Self
+
+from syncedmem.model.files import refused
 
 from .finding import MOST_NUMBER, MOST_STEPS, OPERATIONS, HeapStep
 
@@ -79,6 +82,11 @@ class Journal:
         The steps that are kept of each thread.
     most : int
         The steps that a thread is asked for.
+
+    Raises
+    ------
+    FileAccessError
+        If there is no room for the file.
     """
 
     def __init__(
@@ -96,7 +104,7 @@ class Journal:
             self._memory = mmap.mmap(-1, size)
         else:
             with path.open("a+b") as file:
-                file.truncate(size)
+                _make_room(path, file.fileno(), size)
                 self._memory = mmap.mmap(file.fileno(), size)
         self._most = most + _BEYOND
         self._records = _HEADER.size + threads * _COUNTS.size
@@ -247,6 +255,23 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_allocate: Callable[[int, int, int], None] = getattr(
+    os, "posix_fallocate", lambda file, _, size: os.ftruncate(file, size)
+)
+
+
+def _make_room(path: Path, file: int, size: int) -> None:
+    """Make a file so large, on the disk too: if that were full, a process that writes there would end.
+
+    One that is as large already may be in use, and is left alone.
+    """
+    if os.fstat(file).st_size < size:
+        try:
+            _allocate(file, 0, size)
+        except OSError as error:
+            raise refused(str(path.parent), error) from error
 
 
 def _sum(*numbers: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -57,6 +59,21 @@ def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path)
             file.seek(56)
             file.write(wild)
         assert (-1, 0, 0) == Journal(tmp_path / "journal", capacity=8).entered()
+
+
+def test_a_journal_has_its_room_from_the_start(tmp_path: Path) -> None:
+    """A full disk ended the process that wrote there, as if its target had crashed."""
+    with Journal(tmp_path / "journal", 1 << 14, threads=2):
+        assert Journal.size(1 << 14, 2) <= 512 * (tmp_path / "journal").stat().st_blocks
+
+
+def test_a_journal_without_room_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.journal._allocate", full)
+    with pytest.raises(FileAccessError):
+        Journal(tmp_path / "journal", 1 << 14)
 
 
 @pytest.mark.parametrize(("spoilt", "where"), [(False, "before the first step"), (True, "in a step that is not known")])
