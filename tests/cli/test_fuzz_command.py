@@ -234,6 +234,20 @@ def test_a_finding_of_another_target_in_the_same_folder_stays(tmp_path: Path, mo
     assert 3 == len(list((tmp_path / "out").iterdir()))
 
 
+def test_a_source_of_somebody_else_in_the_same_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was overwritten without --force."""
+    theirs = tmp_path / "out" / "A03-aligned.c"
+    theirs.parent.mkdir()
+    theirs.write_text("int theirs;\n", encoding="utf-8")
+    finding = Finding("A03-aligned", "wrong", (HeapStep("allocate", (0, 8, 0, 0)),))
+    wanted, parts = FuzzWanted("./lib.so:take,give"), {"malloc": "take", "free": "give"}
+    shown = printed(monkeypatch, tmp_path, replace(report_of(finding), wanted=wanted, parts=parts)).output
+
+    assert "int theirs;\n" == theirs.read_text(encoding="utf-8")
+    assert "take(8)" in theirs.with_name("A03-aligned-2.c").read_text(encoding="utf-8")
+    assert f"{tmp_path}/out/A03-aligned-2.c is the whole program" in shown
+
+
 @pytest.mark.deep
 def test_a_long_program_is_replayed_by_the_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program of 700,000 steps made a report of 99 MB."""

@@ -255,7 +255,7 @@ def _finish(  # noqa: PLR0913 -- the options of the command
     unwritten = [*filter(None, [found.error]), *write_reports(report, json_path, junit, force=force)]
     paths = iter(found.paths(report))
     for finding in report.findings:
-        _print_finding(console, report, finding, next(paths))
+        _print_finding(console, report, finding, *next(paths))
         _print_consequences(console, report, finding, paths)
     if table:
         _print_table(console, report)
@@ -299,15 +299,15 @@ class _FindingFiles:
         self.error = ""
         self._folder, self._say, self._told = folder, sayer(console), set[tuple[str, str, int]]()
 
-    def paths(self, report: Report) -> list[Path]:
-        """The file for the replay of each finding, and after it of its consequences."""
+    def paths(self, report: Report) -> list[tuple[Path, Path]]:
+        """The files for the replay and the program in C of each finding, and after it of its consequences."""
         times = Counter[str]()
         names: list[str] = []
         for finding in report.with_consequences:
             times[finding.requirement] += 1
             number = f"-{times[finding.requirement]}" * (times[finding.requirement] > 1)
-            names.append(f"{finding.requirement}{number}.json")
-        return [self._folder.path(name) for name in names]
+            names.append(f"{finding.requirement}{number}")
+        return [(self._folder.path(f"{name}.json"), self._folder.path(f"{name}.c")) for name in names]
 
     def keep(self, report: Report) -> None:
         """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""
@@ -320,10 +320,10 @@ class _FindingFiles:
         self.error = ""
         texts: dict[Path, str] = {}
         try:
-            for path, finding in zip(self.paths(report), report.with_consequences, strict=True):
+            for (path, c_path), finding in zip(self.paths(report), report.with_consequences, strict=True):
                 texts[path] = report.replay(finding).text()
-                in_c = report.c_program(finding, str(path.with_suffix(".c")))
-                texts |= {} if in_c is None else {path.with_suffix(".c"): in_c.text}
+                in_c = report.c_program(finding, str(c_path))
+                texts |= {} if in_c is None else {c_path: in_c.text}
             self._folder.keep(texts, report.as_json())
         except FileAccessError as error:
             self.error = str(error)
@@ -390,8 +390,8 @@ def _print_table(console: Console, report: Report) -> None:
         )
 
 
-def _print_finding(console: Console, report: Report, finding: Finding, path: Path) -> None:
-    """A finding as Python, and as a file to replay."""
+def _print_finding(console: Console, report: Report, finding: Finding, path: Path, c_path: Path) -> None:
+    """A finding as Python and in C, and as a file to replay."""
     replay = report.replay(finding)
     say = sayer(console)
     if finding.known is not None:
@@ -408,9 +408,9 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     for line in _of_its_steps(finding, shown=replay.shows_steps):
         say(line)
     say(replay.python())
-    in_c = report.c_program(finding, str(path.with_suffix(".c")))
+    in_c = report.c_program(finding, str(c_path))
     if in_c is not None:
-        say(f"The same in C; {path.with_suffix('.c')} is the whole program, and says how to compile it:\n")
+        say(f"The same in C; {c_path} is the whole program, and says how to compile it:\n")
         shown = in_c.calls if len(in_c.calls) <= _MOST_CALLS else (*in_c.calls[:_MOST_CALLS], "...")
         say("".join(f"    {line}\n" for line in shown))
     if report.parts and finding.requirement == "A22-no-crash" and len(finding.program) == 1:
@@ -437,7 +437,7 @@ def _of_its_steps(finding: Finding, *, shown: bool) -> Iterator[str]:
         yield "These lines make the whole run again:\n"
 
 
-def _print_consequences(console: Console, report: Report, finding: Finding, paths: Iterator[Path]) -> None:
+def _print_consequences(console: Console, report: Report, finding: Finding, paths: Iterator[tuple[Path, Path]]) -> None:
     """What may follow from a finding: each in a line, and how to replay it."""
     say = sayer(console)
     if finding.consequences:
@@ -445,7 +445,7 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
     for consequence in finding.consequences:
         times = f" ({consequence.times:,} times)" if consequence.times > 1 else ""
         say(f"  {consequence.key}: {consequence.message}{times}")
-        say(f"    {replaying(next(paths), report.wanted.target)}", style="dim")
+        say(f"    {replaying(next(paths)[0], report.wanted.target)}", style="dim")
 
 
 def _print_verdict(console: Console, report: Report) -> None:
