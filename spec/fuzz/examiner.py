@@ -154,10 +154,10 @@ class Examiner:
         luck.
         """
         by_time = finding.requirement in {"A23-no-hang", "A27-survives-fork"}
-        if by_time or not (self._report.protected and finding.repeats and finding.program):
+        if by_time or not (isinstance(self._place, Isolated) and finding.repeats and finding.program):
             return finding
         tried = False
-        with Isolated(self._report.wanted.target, self._report.wanted.hang) as elsewhere:
+        with self._place.elsewhere() as elsewhere:
             for program in [finding.program, *raised(finding.program)]:
                 look = program, finding.requirement, mask, self._look_until
                 shown = [self._repeat(*look, place=elsewhere, heap=heap) for heap in _HEAPS]

@@ -282,7 +282,7 @@ class _Campaigns:
         tally = _Tally(report.wanted.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            options = report.wanted.target, report.capabilities, report.wanted.hang, report.parts
+            options = report.capabilities, report.parts
             driver = NativeDriver.of(self._place, *options) if isinstance(self._place, Isolated) else None
             if driver is None:
                 return False

@@ -18,7 +18,7 @@ from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
 from ..outcome import FROM_OUTSIDE, Outcome, finding_of
 from ..rounds import TOO_MUCH
-from .building import built, compiled_driver, requirements_judged
+from .building import compiled_driver, requirements_judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,31 +47,28 @@ _PATIENCE = 3
 class NativeDriver:
     """Runs the native driver on one target."""
 
-    def __init__(  # noqa: PLR0913 -- what a run is made of
+    def __init__(
         self,
         place: Isolated,
         library: LibraryAddress,
         capabilities: Capabilities,
-        hang: float,
         calls: Mapping[str, str],
         parts: Mapping[str, str],
     ) -> None:
-        self._place, self._library, self._capabilities, self._hang = place, library, capabilities, hang
+        self._place, self._library, self._capabilities = place, library, capabilities
         self._calls, self._make = calls, parts.get("make", "")
         self._program = compiled_driver()
         self._journal: Journal | None = None
 
     @classmethod
-    def of(
-        cls, place: Isolated, target: str, capabilities: Capabilities, hang: float, parts: Mapping[str, str]
-    ) -> Self | None:
-        """The driver for a target; None if the target is no library with functions that the driver can call.
+    def of(cls, place: Isolated, capabilities: Capabilities, parts: Mapping[str, str]) -> Self | None:
+        """The driver for the target of a place; None if that is no library with functions that the driver can call.
 
         The parts are those of the library, each with its symbol.
         """
-        library = LibraryAddress.parse(built(target))
+        library = LibraryAddress.parse(place.target)
         calls = {} if library is None else ABIS[library.abi].native_calls(parts)
-        return cls(place, library, capabilities, hang, calls, parts) if library is not None and calls else None
+        return cls(place, library, capabilities, calls, parts) if library is not None and calls else None
 
     def outcomes(
         self, *, seed: int, steps: int, seconds: float, threads: int = 1, unjudged: Callable[[], Iterable[str]] = tuple
@@ -132,7 +129,7 @@ class NativeDriver:
             "make": self._make,
         }
         arguments = [str(self._program), *(f"{name}={value}" for name, value in options.items())]
-        patience = self._hang if journal.threads == 1 else _PATIENCE * self._hang
+        patience = self._place.hang if journal.threads == 1 else _PATIENCE * self._place.hang
         job = {"command": arguments, "hang": patience, "whole": seconds + patience + _GRACE}
         return Death(**self._place.answer(job, journal)["death"])
 

@@ -70,8 +70,8 @@ def outcomes(  # noqa: PLR0913 -- the options of a run
     """Return the outcomes of the native driver, up to the first finding."""
     source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises or {})
-    with Isolated("libc.so.6:malloc,free", hang) as place:
-        driver = NativeDriver.of(place, target, record, hang, source.parts)
+    with Isolated(target, hang) as place:
+        driver = NativeDriver.of(place, record, source.parts)
         assert driver is not None
         found: list[Outcome] = []
         for outcome in driver.outcomes(seed=0, steps=steps, seconds=60, threads=threads, unjudged=lambda: unjudged):
@@ -178,8 +178,8 @@ def test_a_target_that_exits_or_stops_is_a_finding(tmp_path: Path) -> None:
 def test_a_driver_that_cannot_begin_says_why(text: str, said: str, tmp_path: Path) -> None:
     """If something outside has ended it, memory was short, perhaps."""
     target = source(tmp_path, text)
-    with Isolated("libc.so.6:malloc,free", 1.0) as place:
-        driver = NativeDriver.of(place, target, Capabilities(), 1.0, {"malloc": "take", "free": "give"})
+    with Isolated(target, 1.0) as place:
+        driver = NativeDriver.of(place, Capabilities(), {"malloc": "take", "free": "give"})
         assert driver is not None
         with pytest.raises(TargetError, match=f"the native driver .*{said}"):
             list(driver.outcomes(seed=0, steps=10, seconds=1))
@@ -287,6 +287,21 @@ def test_sources_in_c_and_in_cpp_are_compiled(tmp_path: Path) -> None:
     assert built(f"{path}:take,give?abi=malloc").endswith(".so:take,give?abi=malloc")
     with driver_of(f"{path}:take,give") as driver:
         assert driver.allocate(0, 100)
+
+
+def test_a_source_is_compiled_once_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a change in the middle of a run, what was found in one program was confirmed with another one."""
+    log, compiler = tmp_path / "log", tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec cc "$@"\n', encoding="utf-8")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    shifted = "void *take(size_t n) { char *p = malloc(n + 8); return p ? p + 8 : p; }"
+    target = source(tmp_path, f"{shifted}\nvoid give(void *p) {{ if (p) free((char *)p - 8); }}")
+    report = fuzz(target, steps=2_000, promises={"alignment": "16"})
+
+    assert "A03-aligned" in [it.requirement for it in report.findings]
+    assert "native" in [it.name for it in report.suites]
+    assert 1 == log.read_text("utf-8").count("pool.c")
 
 
 @pytest.mark.parametrize(
