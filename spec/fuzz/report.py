@@ -180,21 +180,25 @@ class Report:
 
     def verdicts(self) -> list[Verdict]:
         """A verdict on every requirement, in the order of the requirements."""
-        return [self.verdict(name) for name in requirements_of("allocator")]
+        findings = self.findings
+        return [self._verdict(name, findings) for name in requirements_of("allocator")]
 
     def verdict(self, requirement: str) -> Verdict:
         """The verdict on a requirement."""
+        return self._verdict(requirement, self.findings)
+
+    def _verdict(self, requirement: str, found: list[Finding]) -> Verdict:
         times = self.checked[requirement]
         if self.protected and requirement in {"A22-no-crash", "A23-no-hang"}:
             times = self.operations
-        findings = [it for it in self.findings if it.requirement == requirement]
+        findings = [it for it in found if it.requirement == requirement]
         more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
         for finding in sorted(findings, key=lambda finding: finding.known is not None):
             if finding.known is None:
                 return Verdict(requirement, "failed", times, finding.message + more)
             reason = f"known, {finding.known}: " if finding.known else "known: "
             return Verdict(requirement, "not checked", times, reason + finding.message + more)
-        for cause in self.findings:
+        for cause in found:
             if any(finding.requirement == requirement for finding in cause.consequences):
                 return Verdict(requirement, "not checked", times, f"may follow from {cause.requirement}")
         if requirement in self.wanted.skip:
