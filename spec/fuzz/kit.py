@@ -326,7 +326,8 @@ class _Campaigns:
             tally.wasted += 1
         elif finding.requirement == "A20-threads":
             if finding.requirement not in self._report.wanted.skip:
-                self._add(finding)
+                self._report.violating.append(self._as_kept(finding))
+                self._changed(self._report)
             tally.wasted = _PATIENCE
         elif self._keep(finding, outcome, tally.mask):
             tally.wasted = 0
@@ -384,21 +385,26 @@ class _Campaigns:
         except _FAILURES as error:
             self._examiner.note_failure(error)
             short = raw
-        report.violating.remove(raw)
-        same = next((other for other in report.violating if short is not None and other.key == short.key), None)
+        same = next(
+            (it for it in report.violating if short is not None and it is not raw and it.key == short.key), None
+        )
+        at = report.violating.index(raw)  # it goes only when what it has become is there
         if same is not None:
             self._alike[look] += 1
             self._count_again(same)
-        elif short is not None:
-            self._add(short)
+        if same is not None or short is None:
+            del report.violating[at]
+        else:
+            report.violating[at] = self._as_kept(short)
+            self._changed(report)
         return short is not None and same is None
 
     def _count_again(self, finding: Finding) -> None:
         at = self._report.violating.index(finding)
         self._report.violating[at] = replace(finding, times=finding.times + 1)
 
-    def _add(self, finding: Finding) -> None:
+    def _as_kept(self, finding: Finding) -> Finding:
+        """A finding as it is in the report: without a program that is too long, and with the reason if it is known."""
         if len(folded(finding.program)) > MOST_KEPT:
             finding = replace(finding, program=())
-        self._report.violating.append(replace(finding, known=reason_of(self._report.known, finding)))
-        self._changed(self._report)
+        return replace(finding, known=reason_of(self._report.known, finding))

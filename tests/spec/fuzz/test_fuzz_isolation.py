@@ -7,11 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from mutants.allocator import Pool
+from mutants.allocator import ALLOCATOR_BUGS, Pool
 
 from syncedmem.model import FileAccessError
 from syncedmem.spec.engine.supervisor import Death
-from syncedmem.spec.fuzz import OPERATIONS, HeapStep, TargetError, fuzz
+from syncedmem.spec.fuzz import OPERATIONS, HeapStep, Report, TargetError, fuzz
 from syncedmem.spec.fuzz.campaign import Stage, campaign
 from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.journal import Journal
@@ -199,3 +199,15 @@ def test_what_fails_in_the_middle_leaves_a_report(error: Exception, monkeypatch:
     assert report.operations
     assert [str(error)] == report.errors
     assert not report.passed
+
+
+def test_an_interrupt_while_a_finding_is_exchanged_does_not_lose_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    kept = list[Report]()
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit.reason_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fuzz(ALLOCATOR_BUGS["PutBackTwice"].make, steps=2_000, on_change=kept.append)
+
+    assert ["A01-distinct-pointers"] == [it.requirement for it in kept[-1].findings]
