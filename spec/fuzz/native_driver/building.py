@@ -65,10 +65,13 @@ def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path
         raise TargetError(f"{what} cannot be compiled: there is no {compiler[0]}; install it, or set {language}")
     library = folder() / name
     part = library.with_name(f"{name}.{os.getpid()}")
-    run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
-    if run.returncode:
-        raise TargetError(f"{what} cannot be compiled: {_reason(run)}")
-    part.replace(library)
+    try:
+        run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
+        if run.returncode:
+            raise TargetError(f"{what} cannot be compiled: {_reason(run)}")
+        part.replace(library)
+    finally:
+        part.unlink(missing_ok=True)
     return library
 
 

@@ -330,6 +330,19 @@ def test_an_error_of_the_compiler_is_said(tmp_path: Path, monkeypatch: pytest.Mo
         built(wrong)
 
 
+def test_a_compiler_that_fails_leaves_nothing_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nfor it; do last=$it; done\necho half > "$last"\nexit 1\n', encoding="utf-8")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    forget()
+    with pytest.raises(TargetError):
+        built(source(tmp_path, "int take, give;"))
+
+    assert [] == list(building.folder().iterdir())
+
+
 def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
