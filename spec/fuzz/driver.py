@@ -545,9 +545,8 @@ class Driver:
         block = Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream)
         if zeroed or self._zeroed:
             self.oracle.judge_zeros(block)
-        if alignment:
-            block.alignment = alignment
-        self._admit(block, alignment)
+        block.alignment = alignment
+        self._admit(block)
         return True
 
     def _refused(self, size: int, zeroed: bool) -> Literal[False]:
@@ -610,21 +609,20 @@ class Driver:
         oracle, heap = self.oracle, self.oracle.heap
         self._look(old)
         oracle.resized = True
-        heap.vacate(old)  # before the call: another thread may get the address at once
+        heap.remove(old)  # before the call: another thread may get the address at once
         try:
             handle = resize(old.handle, size, old.size)
         except Exception as error:  # noqa: BLE001 -- anything may come from a target
             oracle.judge_error(size, error)
             handle = None
         if is_null(handle):
-            heap.occupy(old)
+            heap.add(old)
             self._look(old)  # a failed resize must not change the block
             return False
-        heap.drop(old)
         new = Block(old.number, handle, address_of(handle), size, old.key, old.stream)
         new.alignment = old.alignment if self.target.keeps_alignment else 0
         oracle.judge_resize(old, new)
-        oracle.admit(new, new.alignment)
+        oracle.admit(new)
         return True
 
     def _give_back(self, block: Block, stream: int) -> None:

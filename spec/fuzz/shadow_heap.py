@@ -155,26 +155,11 @@ class ShadowHeap:
             if block.address:
                 self._intervals.remove(block)
 
-    def vacate(self, block: Block) -> None:
-        """Make the address of a block available to others; the block stays."""
-        if block.address:
-            self._intervals.remove(block)
-
-    def occupy(self, block: Block) -> None:
-        """Take back the address of a vacated block."""
-        if block.address:
-            self._intervals.add(block)
-
     def extend(self, block: Block, extent: int) -> None:
         """Note that more bytes belong to a block."""
-        self.vacate(block)
+        self.remove(block)
         block.extent = extent
-        self.occupy(block)
-
-    def drop(self, block: Block) -> None:
-        """Forget a vacated block."""
-        del self.blocks[block.number]
-        self.bytes -= block.size
+        self.add(block)
 
     def at(self, address: int) -> Block | None:
         """The block with a byte at this address, of any driver."""
