@@ -19,7 +19,7 @@ from .finding import Finding
 from .mask import Mask
 from .outcome import Outcome
 from .rounds import Round, take_round
-from .shadow_heap import SharedIntervals
+from .shadow_heap import Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -156,7 +156,7 @@ def _threaded(  # noqa: PLR0913 -- as campaign
     """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
-    shared, target, raised = SharedIntervals(), source.open(), list[BaseException]()
+    shared, target, raised = Intervals(), source.open(), list[BaseException]()
     deadline = time.perf_counter() + seconds
     journal.begin()
     drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(stage.threads)]
