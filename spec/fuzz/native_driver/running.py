@@ -18,7 +18,7 @@ from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
 from ..outcome import FROM_OUTSIDE, Outcome, finding_of
 from ..rounds import TOO_MUCH
-from .building import compiled_driver, requirements_judged
+from .building import compiled_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,6 +30,9 @@ __all__ = ["NativeDriver"]
 
 _NO_BEGIN = ("2", "125")
 """The exit statuses of a driver that has no journal, or no memory."""
+
+_OF_EACH_BLOCK = ("A01-distinct-pointers", "A02-no-overlap", "A03-aligned", "A05-served")
+"""What is judged of each block that is served."""
 
 _STEPS, _ROUNDS = 200_000, 64
 """The most of a process with one thread, whose steps are all kept."""
@@ -144,14 +147,13 @@ class NativeDriver:
             raise TargetError(f"the native driver {death.how}")
         served, freed = sum(it.served for it in counts), sum(it.freed for it in counts)
         operations = sum(it.steps for it in counts)
-        checked = dict.fromkeys(requirements_judged(), served) | {
+        checked = dict.fromkeys(_OF_EACH_BLOCK, served) | {
             "A04-contents-kept": freed,
             "A06-out-of-memory": sum(it.refused for it in counts),
             "A07-free-accepts": freed,
             "A09-zero-size": sum(it.nothings for it in counts),
             "A13-zeroed": sum(it.zeroed for it in counts) + (served if self._capabilities.zeroed else 0),
             "A14-resize-keeps": sum(it.resized for it in counts),
-            "A16-no-leaks": 0,  # only when a request is refused at the end
             "A20-threads": operations if journal.threads > 1 else 0,
         }
         return Outcome(
