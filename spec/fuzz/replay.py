@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from syncedmem.model import FileAccessError, FileFormatError
 from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import shown
+from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.fields import FLAG, INTEGER, NUMBER, TEXT, Type, array_of, mismatch, one_of
 from ..requirements import requirements_of
 from .driver import Driver
-from .finding import EngineError, Finding, TargetError, read_object
+from .finding import EngineError, Finding, TargetError
 from .jobs import Isolated
 from .loops import Repeat, folded, items_as_json, items_from_json
 from .mask import Mask, requirement_named
@@ -164,7 +166,13 @@ class Replay:
         FileAccessError
             If it cannot be read.
         """
-        data = read_object(path, "replay", _WANTED)
+        try:
+            read: Any = parsed_json(str(path), read_text(path, _WANTED))
+        except FileAccessError:
+            raise
+        except FileFormatError as error:
+            raise TargetError(f"{path} is no replay: {error.reason}") from None
+        data = cast("dict[str, Any]", read if isinstance(read, dict) else {})
         if data.get("format") not in _FORMATS:
             raise TargetError(f"{path} is no replay of format 1 to {FORMAT}; wanted is {_WANTED}")
         data.setdefault("skip", [])
