@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["RUNNING", "UNUSABLE", "WRONG", "Counts", "Header", "Journal", "code"]
 
 # What follows is as in driver.c.
-_HEADER = struct.Struct("<6Q24x24s928s")
+_HEADER = struct.Struct("<5Q32x24s928s")
 _COUNTS = struct.Struct("<11Q40x")
 _RECORD = struct.Struct("<HHIQQQ")
 _EACH = _RECORD.size
@@ -41,7 +41,6 @@ class Header(NamedTuple):
     """What the native driver writes about itself."""
 
     state: int
-    finder: int
     rounds: int
     nanoseconds: int
     busy: int
@@ -66,7 +65,7 @@ class Counts(NamedTuple):
     waits: int
 
 
-_ROUND, _PROGRAM, _BEFORE, _CHECK = 2, 6, 7, 8
+_ROUND, _PROGRAM, _BEFORE, _CHECK = 1, 6, 7, 8
 _STEPS, _MOVED, _ROUND_START = (_HEADER.size // 8 + at for at in range(3))
 """The places of what the engine in Python writes: the present round and program, the steps of the job before it."""
 

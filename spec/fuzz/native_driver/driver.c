@@ -24,8 +24,8 @@ enum operation { NOTHING, ALLOCATE, FREE, CHECK, CALLOC, RESIZE, TOO_MUCH = 11, 
 enum state { RUNNING, DONE, WRONG, UNUSABLE };
 
 struct header {
-    uint64_t state, finder, rounds, nanoseconds, busy, readable; /* busy: nanoseconds of processors */
-    uint64_t unused[3];
+    uint64_t state, rounds, nanoseconds, busy, readable; /* busy: nanoseconds of processors */
+    uint64_t unused[4];
     char requirement[24];
     char message[928];
 };
@@ -248,7 +248,6 @@ static void wrong(const char *requirement, const struct block *block, const char
             block->size, (size_t)block->address, what, call, before ? ", which met " : "", other,
             *cause ? "; its memory was last given back by " : "", cause
         );
-        header->finder = me;
         __atomic_store_n(&header->state, WRONG, __ATOMIC_RELEASE);
         stop();
     }
