@@ -47,8 +47,6 @@ static struct record *all_records;
 
 /* ------------------------------------------------------------------------------------------------- options */
 
-static struct target target;
-static struct promises promises = {.alignment = 1};
 static struct {
     uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, interrupts, attempts;
     const char *journal, *library, *symbols, *calls, *unjudged, *make;
@@ -269,13 +267,13 @@ static struct record *note(enum operation operation, uint32_t number, size_t siz
 /* A null pointer.  Without live blocks there is room for what has been served before. */
 static void judge_refusal(const struct block *asked) {
     if (!asked->size) self->counts->nothings++;
-    judge_null(&promises, asked);
+    judge_null(asked);
     if (!asked->size || !promises.reuse || options.threads > 1 || self->first != self->last || asked->size > self->largest) return;
     for (uint64_t i = 0; i < options.attempts; i++) {
         if (must_stop()) return;
-        void *pointer = target_take(&target, asked->size);
+        void *pointer = take(asked->size);
         if (!pointer) continue;
-        target_give(&target, pointer, asked->size);
+        give(pointer, asked->size);
         return;
     }
     wrong("A16-no-leaks", asked, "it is refused with nothing in use; as many bytes were served before");
@@ -302,27 +300,21 @@ static void admit(struct block *block, void *pointer, struct record *record, int
     if (block->size) self->counts->served++, self->counts->zeroed += (uint64_t)zeroed;
     else judge_nothing(block);
     if (block->size > self->largest) self->largest = block->size;
-    judge_block(&promises, block, zeroed);
+    judge_block(block, zeroed);
     self->live[self->last++ % MOST_LIVE] = *block;
 }
 
-static void allocate(size_t size) {
+static void allocate(size_t size, int zeroed) {
     struct block block = {.size = size, .number = self->next++, .key = drawn(&self->random)};
-    struct record *record = note(ALLOCATE, block.number, size, 0);
-    admit(&block, target_take(&target, size), record, 0);
-}
-
-static void allocate_zeroed(size_t size) {
-    struct block block = {.size = size, .number = self->next++, .key = drawn(&self->random)};
-    struct record *record = note(CALLOC, block.number, size, 0);
-    admit(&block, called(&target.take_zeroed, NULL, size, 0), record, 1);
+    struct record *record = note(zeroed ? CALLOC : ALLOCATE, block.number, size, 0);
+    admit(&block, called(zeroed ? &target.take_zeroed : &target.take, NULL, size, 0), record, zeroed);
 }
 
 static void give_back(const struct block *block) {
     note(FREE, block->number, block->size, block->address);
     judge_contents("A04-contents-kept", block, block->size);
     unclaim(block->address, block->size);
-    target_give(&target, (void *)block->address, block->size);
+    give((void *)block->address, block->size);
     self->counts->freed++;
 }
 
@@ -336,7 +328,7 @@ static void resize(struct block *block, size_t size) {
     void *pointer = called(&target.change, (void *)block->address, size, block->size);
     record->address = (uintptr_t)pointer;
     if (!pointer) {
-        judge_null(&promises, &(struct block){.size = size, .number = block->number});
+        judge_null(&(struct block){.size = size, .number = block->number});
         if (!claim(block->address, block->size)) wrong("A02-no-overlap", block, "it was refused a resize, and has gone");
         judge_contents("A04-contents-kept", block, block->size);
         return;
@@ -347,7 +339,7 @@ static void resize(struct block *block, size_t size) {
     block->size = size;
     judge_contents("A14-resize-keeps", &moved, moved.size < size ? moved.size : size);
     block->key = drawn(&self->random);
-    judge_block(&promises, block, 0);
+    judge_block(block, 0);
 }
 
 static void request_too_much(uint64_t draw) {
@@ -355,7 +347,7 @@ static void request_too_much(uint64_t draw) {
     struct block block = {.size = size};
     note(TOO_MUCH, 0, size, 0);
     self->counts->refused++;
-    block.address = (uintptr_t)target_take(&target, size);
+    block.address = (uintptr_t)take(size);
     if (block.address) wrong("A06-out-of-memory", &block, "a request for more than there can be was met");
     else if (!promises.null) wrong("A06-out-of-memory", &block, "the request gave null, which was not promised");
 }
@@ -414,7 +406,7 @@ static void step(void) {
         return;
     case CALLOC:
         if (live >= mix->most) break;
-        allocate_zeroed(size);
+        allocate(size, 1);
         return;
     case RESIZE:
         if (!live) break;
@@ -424,7 +416,7 @@ static void step(void) {
     case HAND_OVER: hand_over(draw); return;
     default: break;
     }
-    if (grows) allocate(size);
+    if (grows) allocate(size, 0);
     else if (live) give_one_back(draw);
 }
 

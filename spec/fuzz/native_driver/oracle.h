@@ -26,9 +26,9 @@ struct function {
     unsigned count, arguments[5];
 };
 
-struct target {
+static struct target {
     struct function take, give, take_zeroed, change;
-};
+} target;
 
 static uintptr_t object; /* that the library made, if its functions take one */
 
@@ -42,11 +42,9 @@ static void *called(const struct function *function, void *pointer, size_t size,
     );
 }
 
-static void *target_take(const struct target *target, size_t size) { return called(&target->take, NULL, size, 0); }
+static void *take(size_t size) { return called(&target.take, NULL, size, 0); }
 
-static void target_give(const struct target *target, void *pointer, size_t size) {
-    called(&target->give, pointer, size, 0);
-}
+static void give(void *pointer, size_t size) { called(&target.give, pointer, size, 0); }
 
 /* ------------------------------------------------------------------------------------------------ promises */
 
@@ -61,10 +59,10 @@ enum zero_size { ZERO_ANY, ZERO_NULL, ZERO_UNIQUE, ZERO_ERROR };
     PROMISE(reuse) /* whether freed memory is lent again */ \
     PROMISE(null) /* whether null means that there is no memory */
 
-struct promises {
+static struct promises {
 #define MEMBER(name) uint64_t name;
     PROMISES(MEMBER)
-};
+} promises = {.alignment = 1};
 
 /* ------------------------------------------------------------------------------------------------ findings */
 
@@ -267,25 +265,25 @@ static int is_readable(uintptr_t address) {
 
 /* ------------------------------------------------------------------------------------------------ judgement */
 
-static void judge_null(const struct promises *promises, const struct block *asked) {
-    if (!asked->size && (promises->zero_size == ZERO_UNIQUE || promises->zero_size == ZERO_ERROR))
+static void judge_null(const struct block *asked) {
+    if (!asked->size && (promises.zero_size == ZERO_UNIQUE || promises.zero_size == ZERO_ERROR))
         wrong("A09-zero-size", asked, "a request for zero bytes gave null, which was not promised");
-    if (asked->size && !promises->null)
+    if (asked->size && !promises.null)
         wrong("A05-served", asked, "the request gave null, which was not promised");
 }
 
 /* A new block: it is in a right place, zero if that was asked for, and it can be written. */
-static void judge_block(const struct promises *promises, const struct block *block, int zeroed) {
+static void judge_block(const struct block *block, int zeroed) {
     if (!block->size) {
-        if (promises->zero_size == ZERO_NULL || promises->zero_size == ZERO_ERROR)
+        if (promises.zero_size == ZERO_NULL || promises.zero_size == ZERO_ERROR)
             wrong("A09-zero-size", block, "a request for zero bytes gave memory, which was not promised");
         return;
     }
-    if (block->address & (promises->alignment - 1)) wrong("A03-aligned", block, "it is not aligned as promised");
+    if (block->address & (promises.alignment - 1)) wrong("A03-aligned", block, "it is not aligned as promised");
     if (!claim(block->address, block->size)) wrong("A02-no-overlap", block, "it has memory of a live block");
     if (can_read() < 0) __atomic_store_n(&readable, is_readable(block->address), __ATOMIC_RELAXED);
     if (!can_read()) return;
-    if (zeroed || promises->zeroed) {
+    if (zeroed || promises.zeroed) {
         ssize_t part = refused_part(block, block->size, part_is_zero);
         if (part >= 0) wrong_byte("A13-zeroed", block, (size_t)part, 1);
     }
