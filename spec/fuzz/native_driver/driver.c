@@ -47,9 +47,17 @@ static struct record *all_records;
 
 /* ------------------------------------------------------------------------------------------------- options */
 
+/* The options that are numbers and texts, by their names in running.py. */
+#define NUMBERS(OPTION) \
+    OPTION(seed) OPTION(first_round) OPTION(rounds) OPTION(steps) OPTION(threads) OPTION(capacity) OPTION(milliseconds) \
+    OPTION(interrupts) OPTION(attempts)
+#define TEXTS(OPTION) OPTION(journal) OPTION(library) OPTION(symbols) OPTION(calls) OPTION(unjudged) OPTION(make)
+
 static struct {
-    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, interrupts, attempts;
-    const char *journal, *library, *symbols, *calls, *unjudged, *make;
+#define NUMBER(name) uint64_t name;
+    NUMBERS(NUMBER)
+#define TEXT(name) const char *name;
+    TEXTS(TEXT)
     size_t too_much[128], too_many;
 } options = {.rounds = ~(uint64_t)0, .steps = ~(uint64_t)0, .threads = 1, .capacity = 1 << 14};
 
@@ -520,25 +528,10 @@ static void unusable(const char *what) {
 
 static void read_option(const char *name, char *value) {
     uint64_t number = strtoull(value, NULL, 10);
-    struct {
-        const char *name;
-        uint64_t *place;
-    } numbers[] = {
-        {"seed", &options.seed}, {"first_round", &options.first_round}, {"rounds", &options.rounds},
-        {"steps", &options.steps}, {"threads", &options.threads}, {"capacity", &options.capacity},
-        {"milliseconds", &options.milliseconds}, {"interrupts", &options.interrupts},
-        {"attempts", &options.attempts},
-    };
-    struct {
-        const char *name, **place;
-    } texts[] = {
-        {"journal", &options.journal}, {"library", &options.library}, {"symbols", &options.symbols},
-        {"calls", &options.calls}, {"unjudged", &options.unjudged}, {"make", &options.make},
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!strcmp(name, numbers[i].name)) *numbers[i].place = number;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!strcmp(name, texts[i].name)) *texts[i].place = value;
+#define READ_NUMBER(option) if (!strcmp(name, #option)) options.option = number;
+    NUMBERS(READ_NUMBER)
+#define READ_TEXT(option) if (!strcmp(name, #option)) options.option = value;
+    TEXTS(READ_TEXT)
 #define READ(promise) if (!strcmp(name, #promise)) promises.promise = number;
     PROMISES(READ)
     if (!strcmp(name, "readable") && number < 2) readable = (int)number;

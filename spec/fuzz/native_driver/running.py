@@ -85,25 +85,35 @@ class NativeDriver:
         done = number = 0
         while done < steps and (left := deadline - time.perf_counter()) > 0:
             most = min(_STEPS, steps - done) if threads == 1 else min(-(-steps // _PROCESSES), steps - done)
-            capacity = _CAPACITY if threads == 1 else _SHARED_CAPACITY
+            rounds, capacity = (_ROUNDS, _CAPACITY) if threads == 1 else (_SHARED_ROUNDS, _SHARED_CAPACITY)
             with (
                 tempfile.TemporaryDirectory(prefix="syncedmem-") as folder,
                 Journal(Path(folder) / "journal", capacity, threads, most) as journal,
             ):
                 self._journal = journal
-                first_round = number * (_ROUNDS if threads == 1 else _SHARED_ROUNDS)
                 left_out = set(unjudged())
                 # What is served for more than there can be is not freed, so it is asked for only if it is judged.
                 sizes = () if "A06-out-of-memory" in left_out else TOO_MUCH
                 options = {
+                    **self._capabilities.as_numbers(),
+                    "readable": {None: 2, False: 0, True: 1}[self._capabilities.host_readable],
                     "seed": seed % (1 << 64),
-                    "first_round": first_round,
+                    "first_round": number * rounds,
+                    "rounds": rounds,
                     "steps": most,
+                    "threads": threads,
+                    "capacity": capacity,
                     "milliseconds": int(left * 1000) + 1,
                     # Every second process of several threads is interrupted; some calls of the system notice it.
                     "interrupts": int(threads > 1 and number % 2 == 0),
+                    "attempts": ATTEMPTS,
                     "unjudged": ",".join(left_out - DAMAGED),
                     "too_much": ",".join(str(size) for size in sizes if size <= ABIS[self._library.abi].most),
+                    "journal": journal.path,
+                    "library": self._library.path,
+                    "symbols": ",".join(self._calls),
+                    "calls": ",".join(self._calls.values()),
+                    "make": self._make,
                 }
                 outcome = self._outcome(journal, self._run(journal, options, left))
             done += outcome.operations
@@ -116,21 +126,6 @@ class NativeDriver:
 
     def _run(self, journal: Journal, options: dict[str, Any], seconds: float) -> Death:
         """Run the driver; how it ended."""
-        record, library = self._capabilities, self._library
-        options = {
-            **options,
-            "threads": journal.threads,
-            "capacity": journal.capacity,
-            "rounds": _ROUNDS if journal.threads == 1 else _SHARED_ROUNDS,
-            "attempts": ATTEMPTS,
-            **record.as_numbers(),
-            "readable": {None: 2, False: 0, True: 1}[record.host_readable],
-            "journal": journal.path,
-            "library": library.path,
-            "symbols": ",".join(self._calls),
-            "calls": ",".join(self._calls.values()),
-            "make": self._make,
-        }
         arguments = [str(self._program), *(f"{name}={value}" for name, value in options.items())]
         patience = self._place.hang if journal.threads == 1 else _PATIENCE * self._place.hang
         job = {"command": arguments, "hang": patience, "whole": seconds + patience + _GRACE}
