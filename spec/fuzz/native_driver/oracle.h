@@ -176,13 +176,14 @@ typedef uint64_t word_anywhere __attribute__((aligned(1), may_alias));
 
 static int is_whole(const struct block *block) { return block->size <= WHOLE || block->key % 32 == 0; }
 
-/* Write the bytes from a multiple of 8 up to an end. */
-static void write_part(const struct block *block, size_t from, size_t to) {
+/* Write the bytes from a multiple of 8 up to an end; always true, as the tests of a part below may be. */
+static int write_part(const struct block *block, size_t from, size_t to) {
     word_anywhere *words = (word_anywhere *)(block->address + from);
     uint64_t value = block->key + from / 8 * STRIDE;
     size_t count = (to - from) / 8;
     for (size_t i = 0; i < count; i++, value += STRIDE) words[i] = value;
     if (to & 7) memcpy(words + count, &value, to & 7);
+    return 1;
 }
 
 /* Whether the bytes are as they were written. */
@@ -210,18 +211,8 @@ static int part_is_zero(const struct block *block, size_t from, size_t to) {
 /* Where the last bytes of a block begin that are always written. */
 static size_t tail_of(size_t size) { return (size - EDGE) & ~(size_t)7; }
 
-static void fill(const struct block *block) {
-    if (is_whole(block)) {
-        write_part(block, 0, block->size);
-        return;
-    }
-    write_part(block, 0, EDGE);
-    for (size_t at = PAGE; at + EDGE < block->size; at += PAGE) write_part(block, at, at + 8);
-    write_part(block, tail_of(block->size), block->size);
-}
-
 /* The first part of the first `size` bytes that a test refuses, as its start; -1 if there is none. */
-static ssize_t refused_part(
+static inline __attribute__((always_inline)) ssize_t refused_part(
     const struct block *block, size_t size, int (*holds)(const struct block *, size_t, size_t)
 ) {
     if (is_whole(block)) return holds(block, 0, size) ? -1 : 0;
@@ -231,6 +222,8 @@ static ssize_t refused_part(
     if (size == block->size && !holds(block, tail_of(size), size)) return (ssize_t)tail_of(size);
     return -1;
 }
+
+static void fill(const struct block *block) { refused_part(block, block->size, write_part); }
 
 /* Report the first wrong byte from a part on. */
 static void wrong_byte(const char *requirement, const struct block *block, size_t from, int zero) {
