@@ -58,7 +58,6 @@ _FIELDS: dict[str, Type] = {
     "skip": array_of(_REQUIREMENT),
 }
 """The fields of a file."""
-_CHOSEN = ("seed", "steps", "threads", "hang", "seconds", "named")
 
 
 @contextmanager
@@ -135,18 +134,17 @@ class Replay:
 
     def as_json(self) -> dict[str, Any]:
         """The replay as data."""
-        data: dict[str, Any] = {
+        return {
             "format": FORMAT,
             "kind": "syncedmem allocator replay",
-            "target": self.wanted.target,
+            **vars(self.wanted),
             "promises": dict(self.wanted.promises),
+            "skip": list(self.wanted.skip),
             "property": self.finding.requirement,
             "message": self.finding.message,
             "repeats": self.finding.repeats,
             "program": items_as_json(folded(self.finding.program)),
         }
-        chosen = {name: getattr(self.wanted, name) for name in _CHOSEN}
-        return data | chosen | {"skip": list(self.wanted.skip)}
 
     def text(self) -> str:
         """The text of a file, with one step on each line."""
@@ -181,8 +179,9 @@ class Replay:
             raise TargetError(f"{path} is no replay: it {fault}; wanted is {_WANTED}")
         program = items_from_json(data["program"])
         finding = Finding(data["property"], data["message"], program, repeats=data["repeats"])
-        chosen = {name: data[name] for name in _CHOSEN}
-        return cls(FuzzWanted(data["target"], data["promises"], skip=tuple(data["skip"]), **chosen), finding)
+        wanted: dict[str, Any] = {it.name: data[it.name] for it in fields(FuzzWanted)}
+        wanted["skip"] = tuple(wanted["skip"])
+        return cls(FuzzWanted(**wanted), finding)
 
     def aimed_at(self, target: str) -> Self:
         """The same steps for another target, for example if the target has moved or had no name."""
@@ -217,8 +216,7 @@ class Replay:
         """Repeat the run, and return its finding about the same requirement."""
         from .kit import fuzz  # noqa: PLC0415 -- it imports this module
 
-        options = {it.name: getattr(self.wanted, it.name) for it in fields(FuzzWanted) if it.name != "named"}
-        report = fuzz(**options)
+        report = fuzz(**{name: value for name, value in vars(self.wanted).items() if name != "named"})
         found = next((it for it in report.violating if it.requirement == self.finding.requirement), None)
         for why in [] if found is not None else [*report.errors, *filter(None, [report.undone])]:
             raise EngineError(why)
