@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..engine.violation import Violation
 from .driver import Driver
 from .finding import Finding
-from .mask import Mask
+from .mask import NO_MASK, Mask
 from .outcome import Outcome
 from .rounds import Round, take_round
 from .shadow_heap import Intervals
@@ -64,7 +64,6 @@ def stages(steps: int) -> list[Stage]:
 
 
 _CHUNK = 128
-_NO_MASK = Mask()
 
 
 def campaign(  # noqa: PLR0913 -- the options of a campaign
@@ -75,7 +74,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     *,
     seed: int,
     seconds: float,
-    mask: Mask = _NO_MASK,
+    mask: Mask = NO_MASK,
 ) -> Outcome:
     """Take the random steps of a stage until something is wrong, or its steps or rounds or the seconds are used up.
 

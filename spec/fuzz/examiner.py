@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .finding import EngineError, Finding, HeapStep, kind_of
 from .jobs import Isolated
 from .loops import folded, items_as_json
-from .mask import NEEDED, Mask
+from .mask import NEEDED, NO_MASK, Mask
 from .outcome import FROM_OUTSIDE
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, SpentError, raised, shortened
 
@@ -61,7 +61,7 @@ class Examiner:
     ) -> None:
         self._place, self._report, self._seconds, self._show, self._fresh = place, report, seconds, show, fresh
         self.skipped: Mask = Mask.of(report.wanted.skip)  # what the user left unjudged
-        self.rounds: tuple[Job, Mask] = {}, Mask()  # the last job of rounds
+        self.rounds: tuple[Job, Mask] = {}, NO_MASK  # the last job of rounds
         self._asked_for_arena = False
         self._since = 0
         self._clock = clock

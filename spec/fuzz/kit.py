@@ -20,7 +20,7 @@ from .examiner import Examiner, unrepeated
 from .finding import EngineError, Finding, TargetError, kind_of
 from .jobs import Inline, Isolated
 from .loops import folded
-from .mask import Mask, read_known, reason_of, requirement_named
+from .mask import NO_MASK, Mask, read_known, reason_of, requirement_named
 from .native_driver.running import NativeDriver
 from .outcome import FROM_OUTSIDE
 from .recognition import TargetSource, spelling
@@ -52,7 +52,6 @@ MOST_KEPT = 10_000
 _MOST_THREADS = 256
 _NATIVELY, _IN_NATIVE_THREADS = 2, 25
 """The operations of the native driver for each of the fast generator: with one thread, and with several."""
-_NO_MASK = Mask()
 _FAILURES = (EngineError, TargetError, FileAccessError)
 """What ends a generator or a look at a finding, and not the run: the fuzzer, its target or its disk fails."""
 
@@ -159,7 +158,7 @@ class _Tally:
     planned: int
     failures: int = 0
     wasted: int = 0
-    mask: Mask = _NO_MASK  # of the present job
+    mask: Mask = NO_MASK  # of the present job
 
 
 class _Progress:
