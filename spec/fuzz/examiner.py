@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .finding import EngineError, Finding, HeapStep, kind_of
 from .jobs import Isolated
-from .loops import folded, items_as_json
+from .loops import folded, program_as_json
 from .mask import NEEDED, NO_MASK, Mask
 from .outcome import FROM_OUTSIDE
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, SpentError, raised, shortened
@@ -284,7 +284,7 @@ def unrepeated(finding: Finding) -> Finding:
 
 
 def _program_job(program: Program) -> Job:
-    return {"job": "program", "program": items_as_json(folded(program))}
+    return {"job": "program", "program": program_as_json(program)}
 
 
 def _as_data(program: Program) -> list[object]:

@@ -19,7 +19,7 @@ from ..requirements import requirements_of
 from .driver import Driver
 from .finding import EngineError, Finding, TargetError
 from .jobs import Isolated
-from .loops import Repeat, folded, items_as_json, items_from_json
+from .loops import Repeat, folded, items_from_json, program_as_json
 from .mask import Mask, requirement_named
 from .recognition import TargetSource
 
@@ -143,7 +143,7 @@ class Replay:
             "property": self.finding.requirement,
             "message": self.finding.message,
             "repeats": self.finding.repeats,
-            "program": items_as_json(folded(self.finding.program)),
+            "program": program_as_json(self.finding.program),
         }
 
     def text(self) -> str:
@@ -208,7 +208,7 @@ class Replay:
         if not self.finding.repeats or not self.finding.program:
             return self._run_again()
         with Isolated(wanted.target, wanted.hang) as place:
-            program, mask = items_as_json(folded(self.finding.program)), Mask.of(wanted.skip).as_json()
+            program, mask = program_as_json(self.finding.program), Mask.of(wanted.skip).as_json()
             job: Job = {"job": "program", "program": program, "promises": dict(wanted.promises), "mask": mask}
             return place.perform(job).finding
 

@@ -11,7 +11,7 @@ from ..requirements import REQUIREMENTS, requirements_of
 from .c_program import c_program
 from .causes import group_by_cause
 from .finding import EngineError
-from .loops import folded, items_as_json
+from .loops import program_as_json
 from .oracle import OF_CONTENTS
 from .replay import Replay
 
@@ -257,7 +257,7 @@ class Report:
 
     def _finding(self, finding: Finding) -> dict[str, Any]:
         replay = self.replay(finding)
-        program = {"program": items_as_json(folded(finding.program))}
+        program = {"program": program_as_json(finding.program)}
         return {
             **finding.as_json(),
             **program,
