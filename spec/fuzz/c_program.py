@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .c_functions import RESET, Choice
 from .driver import CROWDED, PAIRED, RESIZED, SHRUNK, ZEROED
-from .finding import OPERATIONS
 from .loops import Repeat, folded
 from .native import ABIS, abi_of
 
@@ -201,7 +200,7 @@ class _Writer:
         return [f"for (int i = 0; i < {item.times}; i++) {{", *body, "}"]
 
     def _step(self, step: HeapStep, moving: str) -> list[str]:
-        named = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
+        named = step.named
         block, size = named.get("block", 0), named.get("size", 0)
         self.blocks = max(self.blocks, block + 1)
         at = f"{moving} + {block}" if moving and block else moving or str(block)

@@ -90,6 +90,11 @@ class HeapStep(NamedTuple):
     operation: str
     numbers: tuple[int, ...]
 
+    @property
+    def named(self) -> dict[str, int]:
+        """The numbers, by their names."""
+        return dict(zip(OPERATIONS[self.operation], self.numbers, strict=True))
+
     def as_json(self) -> list[Any]:
         """``["allocate", 0, 16]``: optional zeros at the end are left out."""
         numbers, names = list(self.numbers), OPERATIONS[self.operation]
@@ -253,7 +258,6 @@ class Finding:
 
 def kind_of(step: HeapStep) -> str:
     """The operation; a request with an alignment, on a stream or for nothing is of another kind than a plain one."""
-    numbers = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
-    marks = [name for name in ("alignment", "stream") if step.operation == "allocate" and numbers[name]]
-    nothing = ["nothing"] if step.operation in {"allocate", "calloc"} and not numbers["size"] else []
+    marks = [name for name in ("alignment", "stream") if step.operation == "allocate" and step.named[name]]
+    nothing = ["nothing"] if step.operation in {"allocate", "calloc"} and not step.named["size"] else []
     return "-".join([step.operation, *marks, *nothing])
