@@ -18,7 +18,7 @@ from .driver import Driver
 from .finding import Finding
 from .mask import NO_MASK, Mask
 from .outcome import Outcome
-from .rounds import Round, take_round
+from .rounds import CHUNK, Round, take_round
 from .shadow_heap import Intervals
 
 if TYPE_CHECKING:
@@ -61,9 +61,6 @@ def stages(steps: int) -> list[Stage]:
         Stage(-(-steps // 2), ages=True),
         Stage(steps, "late"),
     ]
-
-
-_CHUNK = 128
 
 
 def campaign(  # noqa: PLR0913 -- the options of a campaign
@@ -166,7 +163,7 @@ def _threaded(  # noqa: PLR0913 -- as campaign
         try:
             start.wait()
             for _ in _chunks(stage.steps // stage.threads, deadline, raised):
-                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_CHUNK)
+                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(CHUNK)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
         except BaseException as error:  # noqa: BLE001 -- it would end this thread alone, and nobody would know
@@ -190,7 +187,7 @@ def _threaded(  # noqa: PLR0913 -- as campaign
 
 
 def _chunks(steps: int, deadline: float, wrong: list[BaseException]) -> Iterator[int]:
-    for done in range(0, steps, _CHUNK):
+    for done in range(0, steps, CHUNK):
         if wrong or time.perf_counter() > deadline:
             return
         yield done
