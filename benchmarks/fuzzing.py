@@ -81,7 +81,7 @@ def native_rate(seed: int) -> float:
     target = "libc.so.6:malloc,free,calloc,realloc"
     with Isolated(target, 5.0) as place:
         source = TargetSource(target)
-        driver = NativeDriver.of(place, target, source.open().capabilities, 5.0, source.parts)
+        driver = NativeDriver.of(place, source.open().capabilities, source.parts)
         if driver is None:
             raise SystemExit(f"{target} has no native driver")
         outcomes = list(driver.outcomes(seed=seed, steps=NATIVE_STEPS, seconds=60))

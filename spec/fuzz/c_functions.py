@@ -97,6 +97,11 @@ class Functions:
         self.symbols = symbols
         self.abi = abi
 
+    @property
+    def make_fresh(self) -> bool:
+        """Whether each target has a state of its own: a function makes it, or makes that of the library as new."""
+        return not self.symbols.keys().isdisjoint(("make", RESET))
+
     def bind(self, part: str) -> Any:
         """The function for a part; None if the library has none."""
         return self.bind_symbol(self.symbols[part], self.abi.calls.get(part, "")) if part in self.symbols else None

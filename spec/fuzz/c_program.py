@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .c_functions import Choice
+from .c_functions import RESET, Choice
 from .driver import CROWDED, PAIRED, RESIZED, SHRUNK, ZEROED
-from .finding import OPERATIONS
 from .loops import Repeat, folded
-from .native import ABIS
+from .native import ABIS, abi_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,6 +89,11 @@ static void *leave(int number) {{
     return at;
 }}
 
+/* A reset takes all blocks back. */
+static void leave_all(void) {{
+    for (int i = 0; i < {blocks}; i++) leave(i);
+}}
+
 static long resident(void) {{
     long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -131,13 +135,13 @@ def c_program(finding: Finding, target: str, parts: Mapping[str, str], file: str
     file : str
         The name of the file that the program will have.
     """
-    abi = target.rpartition("abi=")[2].partition("&")[0] if "?abi=" in target else "malloc"
-    items = folded(finding.program)
+    abi, items = abi_of(target), folded(finding.program)
     if not parts or not finding.repeats or not 0 < len(items) <= _LONGEST or abi not in ABIS or "make" in parts:
         return None
     writer = _Writer(abi, parts)
     try:
-        calls = tuple(line for item in items for line in writer.lines(item))
+        begin = [f"{writer.call(RESET, (), ())};"] if RESET in parts else []
+        calls = (*begin, *(line for item in items for line in writer.lines(item)))
         end = writer.end()
     except _NoFormError:
         return None
@@ -196,7 +200,7 @@ class _Writer:
         return [f"for (int i = 0; i < {item.times}; i++) {{", *body, "}"]
 
     def _step(self, step: HeapStep, moving: str) -> list[str]:
-        named = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
+        named = step.named
         block, size = named.get("block", 0), named.get("size", 0)
         self.blocks = max(self.blocks, block + 1)
         at = f"{moving} + {block}" if moving and block else moving or str(block)
@@ -208,6 +212,8 @@ class _Writer:
             return self._cycle(size, named["count"], named["how"])
         if step.operation == "free":
             return [f"{self._freed(f'leave({at})', block, self._sizes.get(block, 0))};"]
+        if step.operation == RESET:
+            self._choice.requests.clear()
         if step.operation in {"allocate", "calloc", "resize"}:
             self._sizes[block] = size
             self._choice.requests.pop(block, None)
@@ -281,7 +287,7 @@ _LINES: dict[str, Callable[[_Writer, str, int], list[str]]] = {
     "check": lambda _, at, __: [f"look({at});"],
     "compare": lambda _, __, ___: [],
     "request_too_much": lambda it, _, size: [_refuse(it.call("malloc", (), (size,)), "-1")],
-    "reset": lambda it, _, __: [f"{it.call('reset', (), ())};"],
+    "reset": lambda it, _, __: ["leave_all();", f"{it.call(RESET, (), ())};"],
     "resize": lambda it, at, size: [
         f"look({at});",
         f"change({at}, {it.resized(f'block[{at}].at', size)}, {size});",

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..engine.violation import Violation
 from .driver import Driver
 from .finding import Finding
-from .mask import Mask
+from .mask import NO_MASK, Mask
 from .outcome import Outcome
-from .rounds import Round, take_round
-from .shadow_heap import SharedIntervals
+from .rounds import CHUNK, Round, take_round
+from .shadow_heap import Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,10 +63,6 @@ def stages(steps: int) -> list[Stage]:
     ]
 
 
-_CHUNK = 128
-_NO_MASK = Mask()
-
-
 def campaign(  # noqa: PLR0913 -- the options of a campaign
     source: TargetSource,
     capabilities: Capabilities,
@@ -75,7 +71,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     *,
     seed: int,
     seconds: float,
-    mask: Mask = _NO_MASK,
+    mask: Mask = NO_MASK,
 ) -> Outcome:
     """Take the random steps of a stage until something is wrong, or its steps or rounds or the seconds are used up.
 
@@ -156,7 +152,7 @@ def _threaded(  # noqa: PLR0913 -- as campaign
     """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
-    shared, target, wrong = SharedIntervals(), source.open(), list[Violation]()
+    shared, target, raised = Intervals(), source.open(), list[BaseException]()
     deadline = time.perf_counter() + seconds
     journal.begin()
     drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(stage.threads)]
@@ -166,15 +162,18 @@ def _threaded(  # noqa: PLR0913 -- as campaign
         rng = random.Random(f"{seed}:thread {index}")  # noqa: S311 -- replayable
         try:
             start.wait()
-            for _ in _chunks(stage.steps // stage.threads, deadline, wrong):
-                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_CHUNK)
+            for _ in _chunks(stage.steps // stage.threads, deadline, raised):
+                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(CHUNK)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
-        except Violation as violation:
-            if _unless_left_out(violation, mask):
-                wrong.append(violation)
+        except BaseException as error:  # noqa: BLE001 -- it would end this thread alone, and nobody would know
+            if not isinstance(error, Violation) or _unless_left_out(error, mask):
+                raised.append(error)
 
     _run_together(work, stage.threads)
+    wrong = [error for error in raised if isinstance(error, Violation)]
+    for error in raised if not wrong else ():
+        raise error
     if not wrong and (violation := _closed(drivers[0], mask)):
         wrong.append(violation)
     outcome = Outcome()
@@ -187,8 +186,8 @@ def _threaded(  # noqa: PLR0913 -- as campaign
     return outcome
 
 
-def _chunks(steps: int, deadline: float, wrong: list[Violation]) -> Iterator[int]:
-    for done in range(0, steps, _CHUNK):
+def _chunks(steps: int, deadline: float, wrong: list[BaseException]) -> Iterator[int]:
+    for done in range(0, steps, CHUNK):
         if wrong or time.perf_counter() > deadline:
             return
         yield done

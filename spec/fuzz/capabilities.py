@@ -7,7 +7,7 @@ and it reports what it cannot check as not checked.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_type_hints
 
 from .finding import TargetError
 
@@ -21,18 +21,6 @@ Misuse = Literal["undefined", "detect", "ignore"]
 
 ZeroSize = Literal["any", "null", "unique", "error"]
 """The result for zero bytes: any of these; null; a unique address; an error."""
-
-_YES_NO = {"yes": True, "no": False}
-_MISUSES = {choice: choice for choice in get_args(Misuse)}
-_SPELLINGS: dict[str, dict[str, Any]] = {
-    "zero_size": {choice: choice for choice in get_args(ZeroSize)},
-    **dict.fromkeys(("wrong_size", "foreign_free", "double_free"), _MISUSES),
-    **dict.fromkeys(
-        ("sized_free", "zeroed", "reuse", "stream_ordered", "thread_safe", "fork_safe", "errno_kept"), _YES_NO
-    ),
-    "host_readable": {**_YES_NO, "ask": None},
-}
-"""The values of the promises that have a choice, as a command line spells them; the others are numbers and names."""
 
 _LARGEST_ALIGNMENT = 1 << 20
 
@@ -147,6 +135,16 @@ class Capabilities:
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether an exception, or one of its base classes, is among those that mean out of memory."""
         return any(kind.__name__ in self.out_of_memory for kind in type(error).__mro__)
+
+
+_YES_NO = {"yes": True, "no": False}
+_CHOICES: dict[Any, dict[str, Any]] = {
+    bool: _YES_NO,
+    bool | None: {**_YES_NO, "ask": None},
+    **{kind: {choice: choice for choice in get_args(kind)} for kind in (Misuse, ZeroSize)},
+}
+_SPELLINGS = {name: _CHOICES[it] for name, it in get_type_hints(Capabilities).items() if it in _CHOICES}
+"""The values of the promises that have a choice, as a command line spells them; the others are numbers and names."""
 
 
 def check_names(promises: Iterable[str]) -> None:

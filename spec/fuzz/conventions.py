@@ -192,18 +192,14 @@ def _arguments(function: Callable[..., Any]) -> list[str]:
     return names
 
 
-def _maker(name: str, subject: Any) -> Target | None:
-    """An object with a method whose results are freed by their own method, or by dropping them: Numba, CuPy."""
-    return _probed(getattr(subject, name), subject, name) if callable(getattr(subject, name, None)) else None
+def _probed(name: str, subject: Any) -> Target | None:
+    """An object with a method of this name, or a callable, whose results have a method that frees, or are dropped.
 
-
-def _callable(subject: Any) -> Target | None:
-    """A callable whose results are freed by their own method, or by dropping them: PyTorch."""
-    return _probed(subject, subject, "a callable") if callable(subject) else None
-
-
-def _probed(take: Callable[[int], Any], subject: Any, kind: str) -> Target:
-    """The target for a callable.  It is called once, because only its result shows how memory is freed."""
+    So are those of Numba and CuPy, and of PyTorch.  It is called once, because only its result shows how it is freed.
+    """
+    take = getattr(subject, name, None) if name else subject
+    if not callable(take):
+        return None
     try:
         handle = take(_PROBE)
     except Exception as error:
@@ -216,7 +212,7 @@ def _probed(take: Callable[[int], Any], subject: Any, kind: str) -> Target:
         getattr(handle, method)()
     is_tensor = callable(getattr(handle, "untyped_storage", None))  # PyTorch refuses with a RuntimeError
     return Target(
-        kind=f"{kind}, then {method}",
+        kind=f"{name or 'a callable'}, then {method}",
         subject=subject,
         capabilities=Capabilities(out_of_memory=("MemoryError", "RuntimeError") if is_tensor else ("MemoryError",)),
         take=take if method != "drop" else lambda size: _Dropped(take(size)),
@@ -243,9 +239,9 @@ _CONVENTIONS: tuple[Callable[[Any], Target | None], ...] = (
     partial(_methods, "allocate", "release"),
     partial(_methods, "allocate", "free"),
     partial(_methods, "malloc", "free"),
-    *(partial(_maker, name) for name in ("memalloc", "malloc", "allocate", "alloc")),
+    *(partial(_probed, name) for name in ("memalloc", "malloc", "allocate", "alloc")),
     _pair,
-    _callable,
+    partial(_probed, ""),
 )
 """All conventions; the first that an object follows is used."""
 

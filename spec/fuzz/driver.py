@@ -16,6 +16,7 @@ from .access import WHOLE
 from .forking import fork_often
 from .handles import address_of, is_null
 from .journal import Journal, code
+from .mask import NO_MASK, Mask
 from .oracle import HeapOracle
 from .residence import MOST_TOUCHED, resident
 from .shadow_heap import Block
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .access import HostAccess
     from .capabilities import Capabilities, Misuse
     from .finding import HeapStep
-    from .mask import Mask
     from .shadow_heap import Intervals
     from .targets import Target
 
@@ -85,7 +85,7 @@ class Driver:
         Records each step before it is taken.
     intervals, access
         As for `HeapOracle`.
-    mask : Mask or None
+    mask : Mask
         What is left unjudged or left out.
 
     Attributes
@@ -105,14 +105,13 @@ class Driver:
         journal: Journal | None = None,
         intervals: Intervals | None = None,
         access: HostAccess | None = None,
-        mask: Mask | None = None,
+        mask: Mask = NO_MASK,
     ) -> None:
         self.target = target
         self.capabilities = capabilities
         self.journal: Journal = journal if journal is not None else Journal(capacity=1 << 16)
-        passed_over = frozenset[str]() if mask is None else mask.passed_over
-        self.oracle: HeapOracle = HeapOracle(target, capabilities, intervals, access, passed_over)
-        self._leaves_out = None if mask is None or not mask.without else mask.leaves_out
+        self.oracle: HeapOracle = HeapOracle(target, capabilities, intervals, access, mask.passed_over)
+        self._leaves_out = mask.leaves_out if mask.without else None
         self.blocks: dict[int, Block] = self.oracle.heap.blocks
         self.reserves: bool | None = None
         self._note, self._record = self.journal.note, self.journal.record
@@ -545,9 +544,8 @@ class Driver:
         block = Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream)
         if zeroed or self._zeroed:
             self.oracle.judge_zeros(block)
-        if alignment:
-            block.alignment = alignment
-        self._admit(block, alignment)
+        block.alignment = alignment
+        self._admit(block)
         return True
 
     def _refused(self, size: int, zeroed: bool) -> Literal[False]:
@@ -610,21 +608,20 @@ class Driver:
         oracle, heap = self.oracle, self.oracle.heap
         self._look(old)
         oracle.resized = True
-        heap.vacate(old)  # before the call: another thread may get the address at once
+        heap.remove(old)  # before the call: another thread may get the address at once
         try:
             handle = resize(old.handle, size, old.size)
         except Exception as error:  # noqa: BLE001 -- anything may come from a target
             oracle.judge_error(size, error)
             handle = None
         if is_null(handle):
-            heap.occupy(old)
+            heap.add(old)
             self._look(old)  # a failed resize must not change the block
             return False
-        heap.drop(old)
         new = Block(old.number, handle, address_of(handle), size, old.key, old.stream)
         new.alignment = old.alignment if self.target.keeps_alignment else 0
         oracle.judge_resize(old, new)
-        oracle.admit(new, new.alignment)
+        oracle.admit(new)
         return True
 
     def _give_back(self, block: Block, stream: int) -> None:

@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
+from .finding import EngineError, Finding, HeapStep, kind_of
 from .jobs import Isolated
-from .loops import folded, items_as_json
-from .mask import NEEDED, Mask
+from .loops import folded, program_as_json
+from .mask import NEEDED, NO_MASK, Mask
 from .outcome import FROM_OUTSIDE
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, SpentError, raised, shortened
 
@@ -61,7 +61,7 @@ class Examiner:
     ) -> None:
         self._place, self._report, self._seconds, self._show, self._fresh = place, report, seconds, show, fresh
         self.skipped: Mask = Mask.of(report.wanted.skip)  # what the user left unjudged
-        self.rounds: tuple[Job, Mask] = {}, Mask()  # the last job of rounds
+        self.rounds: tuple[Job, Mask] = {}, NO_MASK  # the last job of rounds
         self._asked_for_arena = False
         self._since = 0
         self._clock = clock
@@ -96,13 +96,32 @@ class Examiner:
 
     def examined(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
         """A finding with its shortest program; None, with a note, if it says nothing about the target."""
+        if finding.requirement == "A23-no-hang" and finding.program:
+            return self._looked_at_slowly(finding, outcome, mask)
+        return self._looked_at(finding, outcome, mask)
+
+    def _looked_at_slowly(self, hang: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
+        """What seems to hang, or what its steps show when they have more time; None if they then come to their end."""
         reached = self._place.journal.calls()
-        if finding.requirement == "A23-no-hang" and finding.program and self._is_slow(finding, mask):
-            # The program of the native driver has all that its process has done.
-            if finding.generator != "fast" or not self._hangs_when_old(outcome, reached):
-                self.note(f"slow: {finding.message}; alone, and with more time, it came to its end")
-                return None
-            return unrepeated(replace(finding, message=f"{finding.message}; only after the rounds before it"))
+        again = self.ask(_program_job(hang.program) | {"busy": self._busy}, mask, self._over)
+        if again.stood:  # or there was no time to see its end
+            return self._looked_at(hang, outcome, mask)
+        # The program of the native driver has all that its process has done.
+        if not again.failed and hang.generator == "fast":
+            again = self._taken_when_old(outcome)
+            # On a busy machine its time may be over while it is still in the same call.
+            if again.stood and (again.finding or self._place.journal.calls() == reached):
+                return unrepeated(replace(hang, message=f"{hang.message}; only after the rounds before it"))
+        if again.finding is None or again.stood:
+            self.note(f"slow: {hang.message}; alone, and with more time, it came to its end")
+            return None
+        if again.finding.requirement in self._report.wanted.skip:
+            return unrepeated(hang)
+        shown = replace(again.finding, generator=hang.generator, operations=hang.operations)
+        return self._looked_at(shown, again, mask)
+
+    def _looked_at(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
+        """As `examined`, for what is known not to be only slow."""
         self._begin(finding.requirement)
         short = self._as_arena(finding, mask) or self._shrink(finding, outcome, mask)
         if short is None:
@@ -123,8 +142,8 @@ class Examiner:
         if note not in self._report.notes:
             self._report.notes.append(note)
 
-    def note_failure(self, error: EngineError | TargetError) -> None:
-        """Put a failure of the fuzzer itself into the report, once."""
+    def note_failure(self, error: Exception) -> None:
+        """Put what ended a part of the run into the report, once."""
         if str(error) not in self._report.errors:
             self._report.errors.append(str(error))
 
@@ -135,10 +154,10 @@ class Examiner:
         luck.
         """
         by_time = finding.requirement in {"A23-no-hang", "A27-survives-fork"}
-        if by_time or not (self._report.protected and finding.repeats and finding.program):
+        if by_time or not (isinstance(self._place, Isolated) and finding.repeats and finding.program):
             return finding
         tried = False
-        with Isolated(self._report.wanted.target, self._report.wanted.hang) as elsewhere:
+        with self._place.elsewhere() as elsewhere:
             for program in [finding.program, *raised(finding.program)]:
                 look = program, finding.requirement, mask, self._look_until
                 shown = [self._repeat(*look, place=elsewhere, heap=heap) for heap in _HEAPS]
@@ -165,18 +184,11 @@ class Examiner:
                 needed.append(kind)
         return f"; not without {' and '.join(needed)}" if needed else ""
 
-    def _is_slow(self, finding: Finding, mask: Mask) -> bool:
-        """Whether what seems to hang comes to its end alone; if there is no time to see its end, it does not."""
-        death = self.ask(_program_job(finding.program) | {"busy": self._busy}, mask, self._over).death
-        return death is None or death.kind not in {"hang", "late"}
-
-    def _hangs_when_old(self, outcome: Outcome, reached: int) -> bool:
-        """Whether the last rounds hang again, after so many calls, or a round later if that depends on the seconds."""
+    def _taken_when_old(self, outcome: Outcome) -> Outcome:
+        """What the last rounds come to, taken again, with a round more if how many they are depends on the seconds."""
         job, mask = self.rounds
         until = min(self._clock() + 2 * (outcome.seconds + self._busy), self._over)
-        death = self.ask(job | {"busy": self._busy, "rounds": outcome.rounds + 1}, mask, until).death
-        # On a busy machine its time may be over while it is still in the same call.
-        return death is not None and (death.kind == "hang" or self._place.journal.calls() == reached)
+        return self.ask(job | {"busy": self._busy, "rounds": outcome.rounds + 1}, mask, until)
 
     @property
     def _busy(self) -> float:
@@ -272,7 +284,7 @@ def unrepeated(finding: Finding) -> Finding:
 
 
 def _program_job(program: Program) -> Job:
-    return {"job": "program", "program": items_as_json(folded(program))}
+    return {"job": "program", "program": program_as_json(program)}
 
 
 def _as_data(program: Program) -> list[object]:

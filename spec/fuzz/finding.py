@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
-from syncedmem.model import FileAccessError, FileFormatError, SyncedMemoryError
+from syncedmem.model import SyncedMemoryError
 from syncedmem.model.errors import shown
-from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = [
     "BLOCKS_OF",
@@ -29,7 +25,6 @@ __all__ = [
     "allocated",
     "freed",
     "kind_of",
-    "read_object",
 ]
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
@@ -94,6 +89,11 @@ class HeapStep(NamedTuple):
 
     operation: str
     numbers: tuple[int, ...]
+
+    @property
+    def named(self) -> dict[str, int]:
+        """The numbers, by their names."""
+        return dict(zip(OPERATIONS[self.operation], self.numbers, strict=True))
 
     def as_json(self) -> list[Any]:
         """``["allocate", 0, 16]``: optional zeros at the end are left out."""
@@ -258,26 +258,6 @@ class Finding:
 
 def kind_of(step: HeapStep) -> str:
     """The operation; a request with an alignment, on a stream or for nothing is of another kind than a plain one."""
-    numbers = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
-    marks = [name for name in ("alignment", "stream") if step.operation == "allocate" and numbers[name]]
-    nothing = ["nothing"] if step.operation in {"allocate", "calloc"} and not numbers["size"] else []
+    marks = [name for name in ("alignment", "stream") if step.operation == "allocate" and step.named[name]]
+    nothing = ["nothing"] if step.operation in {"allocate", "calloc"} and not step.named["size"] else []
     return "-".join([step.operation, *marks, *nothing])
-
-
-def read_object(path: Path, what: str, wanted: str) -> dict[str, Any]:
-    """The JSON object in a file; for JSON of another kind an empty one.
-
-    Raises
-    ------
-    TargetError
-        If it is no JSON.
-    FileAccessError
-        If it cannot be read.
-    """
-    try:
-        data: Any = parsed_json(str(path), read_text(path, wanted))
-    except FileAccessError:
-        raise
-    except FileFormatError as error:
-        raise TargetError(f"{path} is no {what}: {error.reason}") from None
-    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import FileAccessError
-from syncedmem.model.files import refused
 
 from ..engine.descendants import adopt_orphans, end_children, end_with_parent
 from ..engine.fork import failure, in_fork
@@ -40,7 +39,7 @@ from .recognition import TargetSource
 from .shortening import SpentError, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from .capabilities import Capabilities
     from .finding import HeapStep
@@ -194,19 +193,38 @@ class Inline:
 
 
 class Isolated:
-    """A worker process, which does each job in its own child process."""
+    """A worker process, which does each job in its own child process.
 
-    def __init__(self, target: str, hang: float) -> None:
-        self._target = built(target)
-        self._named = {self._target.rpartition(":")[0] or self._target: target.rpartition(":")[0] or target}
-        self._hang = hang
+    Parameters
+    ----------
+    target : str
+    hang : float
+        The time limit for a call, in seconds.
+    made : str or None
+        What the target was built to, if it is not to be built anew.
+
+    Attributes
+    ----------
+    target : str
+        What the target was built to.
+    hang : float
+    """
+
+    def __init__(self, target: str, hang: float, made: str | None = None) -> None:
+        self.target: str = built(target) if made is None else made
+        self.hang: float = hang
+        self._given = target
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         try:
-            self.journal: Journal = _on_the_disk(Path(self._folder.name) / "journal")
+            self.journal: Journal = Journal(Path(self._folder.name) / "journal")
         except FileAccessError:
             self._folder.cleanup()
             raise
         self.worker: Command = self._worker()
+
+    def elsewhere(self) -> Isolated:
+        """Another worker with the same target, as it was built: what it was built from may have changed."""
+        return Isolated(self._given, self.hang, self.target)
 
     def perform(self, job: Job) -> Outcome:
         """Do a job in the worker; if the target ends its process, the journal says what it has done until then."""
@@ -238,7 +256,7 @@ class Isolated:
             If the fuzzer itself fails, or the worker is ended twice.
         """
         place = {"journal": str(journal.path), "layout": [journal.capacity, journal.threads]}
-        line = json.dumps({"hang": self._hang, **job, "target": self._target, **place})
+        line = json.dumps({"hang": self.hang, **job, "target": self.target, **place})
         reply = self._reply(line)
         if isinstance(reply, Death):
             reply = self._reply(line)
@@ -250,9 +268,8 @@ class Isolated:
         answer: dict[str, Any] = json.loads(reply)
         if "error" in answer:
             error: str = answer["error"]
-            for library, named in self._named.items():  # a source is what it was compiled to
-                error = error.replace(library, named)
-            raise TargetError(error)
+            library, named = (text.rpartition(":")[0] or text for text in (self.target, self._given))
+            raise TargetError(error.replace(library, named))  # a source is what it was compiled to
         if "failed" in answer:
             raise EngineError(f"{_FAILED}: {answer['failed']}")
         return answer
@@ -283,21 +300,6 @@ class Isolated:
         finally:
             self.journal.close()
             self._folder.cleanup()
-
-
-_allocate: Callable[[int, int, int], None] = getattr(
-    os, "posix_fallocate", lambda file, _, size: os.ftruncate(file, size)
-)
-
-
-def _on_the_disk(path: Path) -> Journal:
-    """A journal in a file that has room; without that, a full disk would end the process that writes to it."""
-    try:
-        with path.open("wb") as file:
-            _allocate(file.fileno(), 0, Journal.size())
-    except OSError as error:
-        raise refused(str(path.parent), error) from error
-    return Journal(path)
 
 
 JobPlace = Inline | Isolated

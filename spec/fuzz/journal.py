@@ -6,8 +6,11 @@ A process records each step before it takes the step.  If the step ends the proc
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from typing import TYPE_CHECKING, NamedTuple, Self
+
+from syncedmem.model.files import refused
 
 from .finding import MOST_NUMBER, MOST_STEPS, OPERATIONS, HeapStep
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["RUNNING", "UNUSABLE", "WRONG", "Counts", "Header", "Journal", "code"]
 
 # What follows is as in driver.c.
-_HEADER = struct.Struct("<6Q24x24s928s")
+_HEADER = struct.Struct("<5Q32x24s928s")
 _COUNTS = struct.Struct("<11Q40x")
 _RECORD = struct.Struct("<HHIQQQ")
 _EACH = _RECORD.size
@@ -38,7 +41,6 @@ class Header(NamedTuple):
     """What the native driver writes about itself."""
 
     state: int
-    finder: int
     rounds: int
     nanoseconds: int
     busy: int
@@ -63,7 +65,7 @@ class Counts(NamedTuple):
     waits: int
 
 
-_ROUND, _PROGRAM, _BEFORE, _CHECK = 2, 6, 7, 8
+_ROUND, _PROGRAM, _BEFORE, _CHECK = 1, 6, 7, 8
 _STEPS, _MOVED, _ROUND_START = (_HEADER.size // 8 + at for at in range(3))
 """The places of what the engine in Python writes: the present round and program, the steps of the job before it."""
 
@@ -79,6 +81,11 @@ class Journal:
         The steps that are kept of each thread.
     most : int
         The steps that a thread is asked for.
+
+    Raises
+    ------
+    FileAccessError
+        If there is no room for the file.
     """
 
     def __init__(
@@ -96,7 +103,7 @@ class Journal:
             self._memory = mmap.mmap(-1, size)
         else:
             with path.open("a+b") as file:
-                file.truncate(size)
+                _make_room(path, file.fileno(), size)
                 self._memory = mmap.mmap(file.fileno(), size)
         self._most = most + _BEYOND
         self._records = _HEADER.size + threads * _COUNTS.size
@@ -247,6 +254,23 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_allocate: Callable[[int, int, int], None] = getattr(
+    os, "posix_fallocate", lambda file, _, size: os.ftruncate(file, size)
+)
+
+
+def _make_room(path: Path, file: int, size: int) -> None:
+    """Make a file so large, on the disk too: if that were full, a process that writes there would end.
+
+    One that is as large already may be in use, and is left alone.
+    """
+    if os.fstat(file).st_size < size:
+        try:
+            _allocate(file, 0, size)
+        except OSError as error:
+            raise refused(str(path.parent), error) from error
 
 
 def _sum(*numbers: int) -> int:

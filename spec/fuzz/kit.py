@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
 
 from .campaign import Stage, stages
@@ -19,7 +20,7 @@ from .examiner import Examiner, unrepeated
 from .finding import EngineError, Finding, TargetError, kind_of
 from .jobs import Inline, Isolated
 from .loops import folded
-from .mask import Mask, read_known, reason_of, requirement_named
+from .mask import NO_MASK, Mask, read_known, reason_of, requirement_named
 from .native_driver.running import NativeDriver
 from .outcome import FROM_OUTSIDE
 from .recognition import TargetSource, spelling
@@ -51,7 +52,8 @@ MOST_KEPT = 10_000
 _MOST_THREADS = 256
 _NATIVELY, _IN_NATIVE_THREADS = 2, 25
 """The operations of the native driver for each of the fast generator: with one thread, and with several."""
-_NO_MASK = Mask()
+_FAILURES = (EngineError, TargetError, FileAccessError)
+"""What ends a generator or a look at a finding, and not the run: the fuzzer, its target or its disk fails."""
 
 
 def fuzz(  # noqa: PLR0913 -- all options are given by keyword
@@ -90,7 +92,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     hang : float
         The seconds after which a call that has not returned counts as a hang.
     first : bool
-        Stop at the first finding.
+        Stop at the first finding that is not known.
     skip : iterable of str
         Requirements that are left unjudged, by name or number.
     known : path or None
@@ -108,9 +110,9 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         If the target cannot be found, recognised or called, if the record contradicts itself or the target, if a
         number is out of range, or if a list cannot be used.
     FileAccessError
-        If a file cannot be read.
+        If a file cannot be read, or if there is no room for a temporary one.
     EngineError
-        If the fuzzer fails before there is a report; a later failure is in the report.
+        If the fuzzer fails.  What fails after something was tested is in the report, of each kind.
     """
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
     skipped = tuple(dict.fromkeys(map(requirement_named, skip)))
@@ -124,7 +126,9 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         name = target if isinstance(target, str) else spelling(target)
         shown = name or TargetSource(target).name
         report = Report(
-            FuzzWanted(shown, dict(promises or {}), seed, steps, threads, hang, named=name is not None, skip=skipped),
+            FuzzWanted(
+                shown, dict(promises or {}), seed, steps, threads, hang, seconds, named=name is not None, skip=skipped
+            ),
             described["kind"],
             Capabilities().with_promises(described["capabilities"]),
             protected=isinstance(place, Isolated),
@@ -154,7 +158,7 @@ class _Tally:
     planned: int
     failures: int = 0
     wasted: int = 0
-    mask: Mask = _NO_MASK  # of the present job
+    mask: Mask = NO_MASK  # of the present job
 
 
 class _Progress:
@@ -215,7 +219,9 @@ class _Campaigns:
             left = max(self._examiner.until - time.perf_counter(), 0.0)
             try:
                 generator(left * share / sum(later for later, _ in generators[index:]))
-            except EngineError as error:
+            except _FAILURES as error:
+                if isinstance(error, TargetError) and not (self._report.operations or self._report.violating):
+                    raise  # nothing was tested
                 self._examiner.note_failure(error)
             self._changed(self._report)
             if self._is_over():
@@ -235,7 +241,7 @@ class _Campaigns:
         yield _LATE_SHARE, partial(self._take_stages, "fast", [late])
 
     def _is_over(self) -> bool:
-        return time.perf_counter() >= self._examiner.until or (self._first and bool(self._report.violating))
+        return time.perf_counter() >= self._examiner.until or (self._first and bool(self._report.failures))
 
     # --- the generators
 
@@ -275,7 +281,7 @@ class _Campaigns:
         tally = _Tally(report.wanted.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            options = report.wanted.target, report.capabilities, report.wanted.hang, report.parts
+            options = report.capabilities, report.parts
             driver = NativeDriver.of(self._place, *options) if isinstance(self._place, Isolated) else None
             if driver is None:
                 return False
@@ -319,7 +325,8 @@ class _Campaigns:
             tally.wasted += 1
         elif finding.requirement == "A20-threads":
             if finding.requirement not in self._report.wanted.skip:
-                self._add(finding)
+                self._report.violating.append(self._as_kept(finding))
+                self._changed(self._report)
             tally.wasted = _PATIENCE
         elif self._keep(finding, outcome, tally.mask):
             tally.wasted = 0
@@ -374,24 +381,29 @@ class _Campaigns:
         self._changed(report)
         try:
             short = self._examiner.examined(finding, outcome, mask)
-        except (EngineError, TargetError) as error:
+        except _FAILURES as error:
             self._examiner.note_failure(error)
             short = raw
-        report.violating.remove(raw)
-        same = next((other for other in report.violating if short is not None and other.key == short.key), None)
+        same = next(
+            (it for it in report.violating if short is not None and it is not raw and it.key == short.key), None
+        )
+        at = report.violating.index(raw)  # it goes only when what it has become is there
         if same is not None:
             self._alike[look] += 1
             self._count_again(same)
-        elif short is not None:
-            self._add(short)
+        if same is not None or short is None:
+            del report.violating[at]
+        else:
+            report.violating[at] = self._as_kept(short)
+            self._changed(report)
         return short is not None and same is None
 
     def _count_again(self, finding: Finding) -> None:
         at = self._report.violating.index(finding)
         self._report.violating[at] = replace(finding, times=finding.times + 1)
 
-    def _add(self, finding: Finding) -> None:
+    def _as_kept(self, finding: Finding) -> Finding:
+        """A finding as it is in the report: without a program that is too long, and with the reason if it is known."""
         if len(folded(finding.program)) > MOST_KEPT:
             finding = replace(finding, program=())
-        self._report.violating.append(replace(finding, known=reason_of(self._report.known, finding)))
-        self._changed(self._report)
+        return replace(finding, known=reason_of(self._report.known, finding))

@@ -16,7 +16,7 @@ from .finding import BLOCKS_OF, MOST_STEPS, HeapStep, TargetError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Item", "Repeat", "folded", "items_as_json", "items_from_json", "unfolded"]
+__all__ = ["Item", "Repeat", "folded", "items_from_json", "program_as_json", "unfolded"]
 
 _LONGEST_BODY = 6
 _FEWEST = 3
@@ -117,9 +117,9 @@ def _moved(step: HeapStep, by: int) -> HeapStep:
     return HeapStep(step.operation, tuple(it + by if at in blocks else it for at, it in enumerate(step.numbers)))
 
 
-def items_as_json(items: Iterable[Item]) -> list[Any]:
-    """Steps and loops as data; a loop is ``["repeat", times, steps]`` or ``["repeat", times, steps, stride]``."""
-    return [_item_as_json(it) for it in items]
+def program_as_json(program: tuple[HeapStep, ...]) -> list[Any]:
+    """A program as data; a loop is ``["repeat", times, steps]`` or ``["repeat", times, steps, stride]``."""
+    return [_item_as_json(it) for it in folded(program)]
 
 
 def _item_as_json(item: Item) -> list[Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .finding import Finding, HeapStep
 
-__all__ = ["DAMAGED", "NEEDED", "Mask", "read_known", "reason_of", "requirement_named"]
+__all__ = ["DAMAGED", "NEEDED", "NO_MASK", "Mask", "read_known", "reason_of", "requirement_named"]
 
 NEEDED = frozenset({"allocate", "free", "check", "compare"})
 """What every round needs."""
@@ -73,9 +73,6 @@ class Mask:
     def __or__(self, other: Mask) -> Mask:
         return Mask(self.unjudged | other.unjudged, self.without | other.without)
 
-    def __bool__(self) -> bool:
-        return bool(self.unjudged or self.without)
-
     @property
     def passed_over(self) -> frozenset[str]:
         """What an oracle lets pass, because it can go on afterwards."""
@@ -85,6 +82,10 @@ class Mask:
         """Whether a step is left out: a kind without marks stands for all kinds of its operation."""
         kind = kind_of(step)
         return any(kind == it or kind.startswith(f"{it}-") for it in self.without)
+
+
+NO_MASK = Mask()
+"""Leaves nothing out."""
 
 
 # --- findings that are known: a file with a key on each line, and the reason after #

@@ -19,7 +19,7 @@ from .resources import ALIGNMENT, resource_target
 if TYPE_CHECKING:
     from .targets import Target
 
-__all__ = ["ABIS", "LibraryAddress", "makes_fresh", "open_library", "parts_of", "symbols_of"]
+__all__ = ["ABIS", "LibraryAddress", "abi_of", "loaded", "symbols_of", "target_of"]
 
 _ENDING = re.compile(r"\.(so|dylib)", re.IGNORECASE)
 _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
@@ -72,6 +72,12 @@ _MOST_NAMED = 40
 """A message names so many symbols of a library at most."""
 
 
+def abi_of(target: str) -> str:
+    """The name of the convention that a target asks for, also if it is a source or has a build command."""
+    chosen = _ABI.match(target.partition("?")[2])
+    return (chosen[1] if chosen else "") or "malloc"
+
+
 class LibraryAddress(NamedTuple):
     """A target in a shared library."""
 
@@ -84,12 +90,11 @@ class LibraryAddress(NamedTuple):
         """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None for a text of another form."""
         address, asked, options = text.partition("?")
         endings = [*_ENDING.finditer(address, 0, max(address.rfind(":"), 0))]
-        chosen = _ABI.fullmatch(options)
-        if not endings or (asked and not chosen):
+        if not endings or (asked and not _ABI.fullmatch(options)):
             return None
         colon = address.index(":", endings[-1].end())
         symbols = tuple(name.strip() for name in address[colon + 1 :].split(","))
-        abi = (chosen[1] if chosen else "") or "malloc"
+        abi = abi_of(text)
         if abi not in ABIS:
             raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(ABIS)}")
         found = cls(address[:colon], symbols, abi)
@@ -146,11 +151,6 @@ def _what_it_has(path: str) -> str:
     return f"; it has {', '.join(names)}" if 0 < len(names) <= _MOST_NAMED else ""
 
 
-def parts_of(address: LibraryAddress) -> dict[str, str]:
-    """The symbol of each part that a library has."""
-    return dict(_load(address).symbols)
-
-
 def _fitting(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, str]:
     """The symbols that the library has itself: the loader finds those of the libraries below it too."""
     places = {part: _file_of(library[symbol]) for part, symbol in symbols.items() if hasattr(library, symbol)}
@@ -172,22 +172,8 @@ def _file_of(function: Any) -> bytes | None:
     return file
 
 
-def makes_fresh(address: LibraryAddress) -> bool:
-    """Whether each target has a state of its own: a function makes it, or makes that of the library as new."""
-    return not _load(address).symbols.keys().isdisjoint(("make", RESET))
-
-
-def open_library(address: LibraryAddress) -> Target:
-    """Load a library and bind its functions."""
-    functions = _load(address)
-    target = functions.abi.target(functions)
-    if target.reset is None:
-        return target
-    target.reset()
-    return replace(target, capabilities=replace(target.capabilities, reuse=False))
-
-
-def _load(address: LibraryAddress) -> Functions:
+def loaded(address: LibraryAddress) -> Functions:
+    """The functions of a library."""
     try:
         library = ctypes.CDLL(address.path)
     except OSError as error:
@@ -195,3 +181,12 @@ def _load(address: LibraryAddress) -> Functions:
         hint = f"; for the file in this folder write ./{address.path}" if here else ""
         raise TargetError(f"cannot load {address.path}: {error}{hint}") from None
     return Functions(library, symbols_of(address, library), ABIS[address.abi])
+
+
+def target_of(functions: Functions) -> Target:
+    """A target of functions of a library."""
+    target = functions.abi.target(functions)
+    if target.reset is None:
+        return target
+    target.reset()
+    return replace(target, capabilities=replace(target.capabilities, reuse=False))

@@ -105,7 +105,7 @@ class HeapOracle:
 
     # --- requests that are met
 
-    def admit(self, block: Block, alignment: int = 0) -> None:
+    def admit(self, block: Block) -> None:
         """Accept a new block: it must be in a right place, and writable."""
         size, address, plain = block.size, block.address, type(block.handle) is int
         if not plain and isinstance(block.handle, _NO_HANDLES):
@@ -114,8 +114,8 @@ class HeapOracle:
             self._admit_nothing(block)
             return
         access = self._access or self._reach(block)
-        if address & self._mask or (alignment and address):
-            self._check_alignment(block, alignment)
+        if address & self._mask or (block.alignment and address):
+            self._check_alignment(block)
         if not plain:
             self._check_size(block)
         self._add(block)
@@ -170,9 +170,9 @@ class HeapOracle:
         if requirement not in self._passed_over:
             raise Violation(requirement, message) from error
 
-    def _check_alignment(self, block: Block, alignment: int) -> None:
-        wrong = block.address & self._mask or (alignment and block.address % alignment)
-        self.check("A03-aligned", wrong and f"{block} is not at a multiple of {max(alignment, self._mask + 1)}")
+    def _check_alignment(self, block: Block) -> None:
+        wrong = block.address & self._mask or (block.alignment and block.address % block.alignment)
+        self.check("A03-aligned", wrong and f"{block} is not at a multiple of {max(block.alignment, self._mask + 1)}")
 
     def _check_size(self, block: Block) -> None:
         size = size_of(block.handle)

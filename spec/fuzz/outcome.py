@@ -61,6 +61,11 @@ class Outcome:
         """Whether something was wrong, or the process did not come to its end."""
         return self.finding is not None or self.death is not None
 
+    @property
+    def stood(self) -> bool:
+        """Whether its process did not come to its end: a call hung, or the time of the job was over."""
+        return self.death is not None and self.death.kind in {"hang", "late"}
+
     def as_json(self) -> dict[str, Any]:
         """The outcome as data; who can say it has not died."""
         fields = {name: value for name, value in vars(self).items() if name != "death"}

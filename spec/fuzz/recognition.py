@@ -15,12 +15,13 @@ from syncedmem.model.errors import said
 from ..engine.imports import module_at
 from .conventions import name_of, recognise
 from .finding import TargetError
-from .native import LibraryAddress, makes_fresh, open_library, parts_of
+from .native import LibraryAddress, loaded, target_of
 from .native_driver.building import built
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .c_functions import Functions
     from .targets import Target
 
 __all__ = ["TargetSource", "look_up", "spelling"]
@@ -48,14 +49,19 @@ class TargetSource:
         self._subject = look_up(target) if isinstance(target, str) and self._library is None else target
 
     @cached_property
+    def _functions(self) -> Functions | None:
+        """Those of a library, which is loaded only when they are wanted."""
+        return None if self._library is None else loaded(self._library)
+
+    @cached_property
     def makes_fresh(self) -> bool:
         """Whether each target is new, with nothing left from the last one."""
-        return _is_factory(self._subject) if self._library is None else makes_fresh(self._library)
+        return _is_factory(self._subject) if self._functions is None else self._functions.make_fresh
 
     @property
     def parts(self) -> dict[str, str]:
         """The symbol of each part of the convention of a library; none of other targets."""
-        return {} if self._library is None else parts_of(self._library)
+        return {} if self._functions is None else dict(self._functions.symbols)
 
     def open(self) -> Target:
         """Open a target.
@@ -65,8 +71,8 @@ class TargetSource:
         TargetError
             If it is not recognised, or cannot be made or called.
         """
-        if self._library is not None:
-            return open_library(self._library)
+        if self._functions is not None:
+            return target_of(self._functions)
         if not self.makes_fresh:
             return recognise(self._subject)
         try:

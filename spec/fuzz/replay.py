@@ -7,17 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from syncedmem.model import FileAccessError, FileFormatError
 from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import shown
+from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.fields import FLAG, INTEGER, NUMBER, TEXT, Type, array_of, mismatch, one_of
 from ..requirements import requirements_of
 from .driver import Driver
-from .finding import Finding, TargetError, read_object
+from .finding import EngineError, Finding, TargetError
 from .jobs import Isolated
-from .loops import Repeat, folded, items_as_json, items_from_json
+from .loops import Repeat, folded, items_from_json, program_as_json
 from .mask import Mask, requirement_named
 from .recognition import TargetSource
 
@@ -51,11 +53,11 @@ _FIELDS: dict[str, Type] = {
     "steps": NUMBER,
     "threads": {**NUMBER, "minimum": 1},
     "hang": {"type": "number", "minimum": 0.001, "maximum": _LONGEST_HANG},
+    "seconds": {"type": "number", "minimum": 1e-300, "maximum": 1e15},
     "named": FLAG,
     "skip": array_of(_REQUIREMENT),
 }
 """The fields of a file."""
-_CHOSEN = ("seed", "steps", "threads", "hang", "named")
 
 
 @contextmanager
@@ -97,6 +99,8 @@ class FuzzWanted:
     seed, steps, threads : int
     hang : float
         The time limit for a call, in seconds.
+    seconds : float
+        The most time for all generators together.
     named : bool
         Whether another process can look the target up by `target`; if not, it is only a description.
     skip : tuple of str
@@ -109,6 +113,7 @@ class FuzzWanted:
     steps: int = 0
     threads: int = FUZZ.threads
     hang: float = FUZZ.hang
+    seconds: float = FUZZ.seconds
     named: bool = True
     skip: tuple[str, ...] = ()
 
@@ -129,18 +134,17 @@ class Replay:
 
     def as_json(self) -> dict[str, Any]:
         """The replay as data."""
-        data: dict[str, Any] = {
+        return {
             "format": FORMAT,
             "kind": "syncedmem allocator replay",
-            "target": self.wanted.target,
+            **vars(self.wanted),
             "promises": dict(self.wanted.promises),
+            "skip": list(self.wanted.skip),
             "property": self.finding.requirement,
             "message": self.finding.message,
             "repeats": self.finding.repeats,
-            "program": items_as_json(folded(self.finding.program)),
+            "program": program_as_json(self.finding.program),
         }
-        chosen = {name: getattr(self.wanted, name) for name in _CHOSEN}
-        return data | chosen | {"skip": list(self.wanted.skip)}
 
     def text(self) -> str:
         """The text of a file, with one step on each line."""
@@ -160,16 +164,24 @@ class Replay:
         FileAccessError
             If it cannot be read.
         """
-        data = read_object(path, "replay", _WANTED)
+        try:
+            read: Any = parsed_json(str(path), read_text(path, _WANTED))
+        except FileAccessError:
+            raise
+        except FileFormatError as error:
+            raise TargetError(f"{path} is no replay: {error.reason}") from None
+        data = cast("dict[str, Any]", read if isinstance(read, dict) else {})
         if data.get("format") not in _FORMATS:
             raise TargetError(f"{path} is no replay of format 1 to {FORMAT}; wanted is {_WANTED}")
         data.setdefault("skip", [])
+        data.setdefault("seconds", FUZZ.seconds)
         if fault := mismatch({"type": "object", "properties": _FIELDS, "required": _FIELDS}, data):
             raise TargetError(f"{path} is no replay: it {fault}; wanted is {_WANTED}")
         program = items_from_json(data["program"])
         finding = Finding(data["property"], data["message"], program, repeats=data["repeats"])
-        chosen = {name: data[name] for name in _CHOSEN}
-        return cls(FuzzWanted(data["target"], data["promises"], skip=tuple(data["skip"]), **chosen), finding)
+        wanted: dict[str, Any] = {it.name: data[it.name] for it in fields(FuzzWanted)}
+        wanted["skip"] = tuple(wanted["skip"])
+        return cls(FuzzWanted(**wanted), finding)
 
     def aimed_at(self, target: str) -> Self:
         """The same steps for another target, for example if the target has moved or had no name."""
@@ -184,6 +196,8 @@ class Replay:
         ------
         TargetError
             If the target or the record cannot be used.
+        EngineError
+            If it is not known whether it still shows the finding: the fuzzer itself failed, or did too little.
         """
         wanted = self.wanted
         if not wanted.named:
@@ -194,7 +208,7 @@ class Replay:
         if not self.finding.repeats or not self.finding.program:
             return self._run_again()
         with Isolated(wanted.target, wanted.hang) as place:
-            program, mask = items_as_json(folded(self.finding.program)), Mask.of(wanted.skip).as_json()
+            program, mask = program_as_json(self.finding.program), Mask.of(wanted.skip).as_json()
             job: Job = {"job": "program", "program": program, "promises": dict(wanted.promises), "mask": mask}
             return place.perform(job).finding
 
@@ -202,9 +216,11 @@ class Replay:
         """Repeat the run, and return its finding about the same requirement."""
         from .kit import fuzz  # noqa: PLC0415 -- it imports this module
 
-        options = {it.name: getattr(self.wanted, it.name) for it in fields(FuzzWanted) if it.name != "named"}
-        report = fuzz(**options)
-        return next((it for it in report.violating if it.requirement == self.finding.requirement), None)
+        report = fuzz(**{name: value for name, value in vars(self.wanted).items() if name != "named"})
+        found = next((it for it in report.violating if it.requirement == self.finding.requirement), None)
+        for why in [] if found is not None else [*report.errors, *filter(None, [report.undone])]:
+            raise EngineError(why)
+        return found
 
     @property
     def shows_steps(self) -> bool:
@@ -226,6 +242,7 @@ class Replay:
         skip = f", skip={it.skip!r}" if it.skip else ""
         if not self.shows_steps or self._lines is None:
             call = f"seed={it.seed}, steps={it.steps}, threads={it.threads}, promises={dict(it.promises)!r}"
+            call += f", seconds={it.seconds:g}" if it.seconds != FUZZ.seconds else ""
             lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}{skip}).require()"]
         else:
             promises = "".join(f", {name}={text!r}" for name, text in it.promises.items())

@@ -11,7 +11,7 @@ from ..requirements import REQUIREMENTS, requirements_of
 from .c_program import c_program
 from .causes import group_by_cause
 from .finding import EngineError
-from .loops import folded, items_as_json
+from .loops import program_as_json
 from .oracle import OF_CONTENTS
 from .replay import Replay
 
@@ -52,7 +52,8 @@ class Report:
     functions : tuple of str
         Those of calloc and realloc that the target has.
     errors : list of str
-        Failures of the fuzzer itself, which say nothing about the target; the command adds why it ended early.
+        What ended a part of the run, and says nothing about the target: failures of the fuzzer itself, a full disk, or
+        a target that could not be opened again.
     interrupted : str
         The name of the signal that ended the run early; empty if it came to its end.
     notes : list of str
@@ -108,9 +109,14 @@ class Report:
 
     @property
     def incomplete(self) -> str:
-        """Why nothing can be said of a target in which nothing was found; empty if enough was done."""
+        """Why nothing can be said of a target in which nothing new was found; empty if enough was done."""
+        return "" if self.failures or self.errors else self.undone
+
+    @property
+    def undone(self) -> str:
+        """How little was done, whatever was found; empty if it was enough."""
         done = self.done("fast")
-        if self.violating or self.errors or 2 * done.steps >= self.planned:
+        if 2 * done.steps >= self.planned:
             return ""
         each = f", each in {1000 / done.rate:.1f} ms" if done.rate else ""
         return f"{done.steps:,} of {self.planned:,} planned operations of the fast generator were done{each}"
@@ -174,21 +180,25 @@ class Report:
 
     def verdicts(self) -> list[Verdict]:
         """A verdict on every requirement, in the order of the requirements."""
-        return [self.verdict(name) for name in requirements_of("allocator")]
+        findings = self.findings
+        return [self._verdict(name, findings) for name in requirements_of("allocator")]
 
     def verdict(self, requirement: str) -> Verdict:
         """The verdict on a requirement."""
+        return self._verdict(requirement, self.findings)
+
+    def _verdict(self, requirement: str, found: list[Finding]) -> Verdict:
         times = self.checked[requirement]
         if self.protected and requirement in {"A22-no-crash", "A23-no-hang"}:
             times = self.operations
-        findings = [it for it in self.findings if it.requirement == requirement]
+        findings = [it for it in found if it.requirement == requirement]
         more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
         for finding in sorted(findings, key=lambda finding: finding.known is not None):
             if finding.known is None:
                 return Verdict(requirement, "failed", times, finding.message + more)
             reason = f"known, {finding.known}: " if finding.known else "known: "
             return Verdict(requirement, "not checked", times, reason + finding.message + more)
-        for cause in self.findings:
+        for cause in found:
             if any(finding.requirement == requirement for finding in cause.consequences):
                 return Verdict(requirement, "not checked", times, f"may follow from {cause.requirement}")
         if requirement in self.wanted.skip:
@@ -247,7 +257,7 @@ class Report:
 
     def _finding(self, finding: Finding) -> dict[str, Any]:
         replay = self.replay(finding)
-        program = {"program": items_as_json(folded(finding.program))}
+        program = {"program": program_as_json(finding.program)}
         return {
             **finding.as_json(),
             **program,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .driver import Driver
 
-__all__ = ["DRAWN", "TOO_MUCH", "Drawn", "Kind", "Round", "take_round"]
+__all__ = ["CHUNK", "DRAWN", "TOO_MUCH", "Drawn", "Kind", "Round", "take_round"]
 
 Kind = Literal["fixed", "drawn", "late"]
 
@@ -146,7 +146,8 @@ _MANY = 1100
 _SHORTEST, _LONGEST = 128, 8192
 _CROWD, _CROWD_STEPS, _CROWDED = (66_000, 100_000), 240_000, 128
 """The live blocks of a crowded round, the steps that it needs, and one round of how many is crowded."""
-_CHUNK = 128
+CHUNK = 128
+"""The steps between two looks at the time."""
 _LIVE, _LIVE_OF_A_THREAD = (1, 4, 16, 64, 256, 256, 1024, 4096), (4, 16, 64, 256)
 """The most live blocks of a round."""
 _FEW = 16
@@ -335,8 +336,8 @@ class Round:
         probes = self._alone and self._driver.capabilities.reuse and self._driver.oracle.host_access is not None
         if probes and self._rng.random() < 1 / 8:
             self._probe()
-        for start in range(0, steps, _CHUNK):
-            self._take(range(start, min(start + _CHUNK, steps)))
+        for start in range(0, steps, CHUNK):
+            self._take(range(start, min(start + CHUNK, steps)))
             if time.perf_counter() > deadline:
                 return
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..engine.violation import Violation
 
-__all__ = ["Block", "Intervals", "ShadowHeap", "SharedIntervals"]
+__all__ = ["Block", "Intervals", "ShadowHeap"]
 
 
 class Block:
@@ -37,75 +37,52 @@ class Block:
 
 
 class Intervals:
-    """The address ranges in use; no two of them share a byte."""
+    """The address ranges in use; no two of them share a byte.
+
+    Several threads may use them.  Whoever only looks takes the lock too: after a change a position in the list is that
+    of another block.
+    """
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._blocks: dict[int, Block] = {}
+        self._lock = threading.Lock()
 
     def add(self, block: Block) -> None:
         """Note a block of at least one byte."""
         start, starts, blocks = block.address, self._starts, self._blocks
-        index = bisect_right(starts, start)
-        if index:
-            before = blocks[starts[index - 1]]
-            if before.address + before.extent > start:
-                raise _conflict(block, before)
-        if index < len(starts) and starts[index] < start + block.extent:
-            raise _conflict(block, blocks[starts[index]])
-        starts.insert(index, start)
-        blocks[start] = block
+        with self._lock:
+            index = bisect_right(starts, start)
+            if index:
+                before = blocks[starts[index - 1]]
+                if before.address + before.extent > start:
+                    raise _conflict(block, before)
+            if index < len(starts) and starts[index] < start + block.extent:
+                raise _conflict(block, blocks[starts[index]])
+            starts.insert(index, start)
+            blocks[start] = block
 
     def remove(self, block: Block) -> None:
         """Forget a block."""
         start = block.address
-        del self._starts[bisect_left(self._starts, start)]
-        del self._blocks[start]
+        with self._lock:
+            del self._starts[bisect_left(self._starts, start)]
+            del self._blocks[start]
 
     def overlapped(self, block: Block) -> bool:
         """Whether a live block has bytes of this range."""
-        index = bisect_left(self._starts, block.address + block.extent)
-        if not index or not block.address:
-            return False
-        last = self._blocks[self._starts[index - 1]]
-        return last.address + last.extent > block.address
+        with self._lock:
+            last = self._before(bisect_left(self._starts, block.address + block.extent))
+            return bool(block.address) and last is not None and last.address + last.extent > block.address
 
     def at(self, address: int) -> Block | None:
         """The block with a byte at an address, if there is one."""
-        index = bisect_right(self._starts, address)
-        if not index:
-            return None
-        block = self._blocks[self._starts[index - 1]]
-        return block if block.address + block.extent > address else None
-
-
-class SharedIntervals(Intervals):
-    """Intervals of several threads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = threading.Lock()
-
-    def add(self, block: Block) -> None:
-        """Record a block, one thread at a time."""
         with self._lock:
-            super().add(block)
+            block = self._before(bisect_right(self._starts, address))
+            return block if block is not None and block.address + block.extent > address else None
 
-    def remove(self, block: Block) -> None:
-        """Forget a block, one thread at a time."""
-        with self._lock:
-            super().remove(block)
-
-    # Whoever only looks takes the lock too: a position in the list is another block's after a change.
-    def overlapped(self, block: Block) -> bool:
-        """As for one thread, while no other changes anything."""
-        with self._lock:
-            return super().overlapped(block)
-
-    def at(self, address: int) -> Block | None:
-        """As for one thread, while no other changes anything."""
-        with self._lock:
-            return super().at(address)
+    def _before(self, index: int) -> Block | None:
+        return self._blocks[self._starts[index - 1]] if index else None
 
 
 def _conflict(block: Block, other: Block) -> Violation:
@@ -155,26 +132,11 @@ class ShadowHeap:
             if block.address:
                 self._intervals.remove(block)
 
-    def vacate(self, block: Block) -> None:
-        """Make the address of a block available to others; the block stays."""
-        if block.address:
-            self._intervals.remove(block)
-
-    def occupy(self, block: Block) -> None:
-        """Take back the address of a vacated block."""
-        if block.address:
-            self._intervals.add(block)
-
     def extend(self, block: Block, extent: int) -> None:
         """Note that more bytes belong to a block."""
-        self.vacate(block)
+        self.remove(block)
         block.extent = extent
-        self.occupy(block)
-
-    def drop(self, block: Block) -> None:
-        """Forget a vacated block."""
-        del self.blocks[block.number]
-        self.bytes -= block.size
+        self.add(block)
 
     def at(self, address: int) -> Block | None:
         """The block with a byte at this address, of any driver."""

@@ -314,7 +314,7 @@ def raised(program: Program) -> Iterator[Program]:
 
 
 def _raised_step(step: HeapStep, alignment: int, more: int) -> HeapStep:
-    named = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
+    named = step.named
     if named.get("alignment"):
         named["alignment"] = max(named["alignment"], alignment)
     if step.operation in _SIZED and named["size"]:

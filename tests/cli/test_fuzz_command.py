@@ -17,6 +17,7 @@ from syncedmem.cli.display import progress_bars
 from syncedmem.cli.folder import RunFolder
 from syncedmem.spec.fuzz import (
     Capabilities,
+    EngineError,
     Finding,
     FuzzWanted,
     HeapStep,
@@ -157,6 +158,26 @@ def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch
     assert f"fuzz('{POOL}', seed=0, steps=100, threads=1" in shown  # makes the whole run again
 
 
+@pytest.mark.parametrize(("findings", "status"), [(1, 1), (0, 3)])
+def test_a_failure_of_one_of_several_runs_hides_nothing(
+    findings: int, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What had been found until then was not printed, and the status was 3."""
+    found = [Finding("A17-statistics", "wrong", (HeapStep("compare", ()),))] * findings
+    result = printed(monkeypatch, tmp_path, report_of(*found), EngineError("a worker was lost"))
+
+    assert status == result.exit_code
+    assert "syncedmem: a worker was lost\n" == result.stderr
+    assert findings == result.stdout.count("Replay it: ")
+
+
+def test_a_run_that_has_only_found_what_is_known_has_to_do_enough() -> None:
+    known = Finding("A17-statistics", "wrong", (HeapStep("compare", ()),), known="ours")
+    report = replace(report_of(known), planned=1_000)
+
+    assert (True, False) == (bool(report.incomplete), report.passed)
+
+
 def test_a_finding_of_another_target_in_the_same_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finding = Finding("A17-statistics", "wrong", (HeapStep("compare", ()),))
     printed(monkeypatch, tmp_path, replace(report_of(finding), wanted=FuzzWanted("a:b")))
@@ -167,6 +188,20 @@ def test_a_finding_of_another_target_in_the_same_folder_stays(tmp_path: Path, mo
     assert f"{tmp_path}/out/A17-statistics-2.json" in shown
     assert f"{tmp_path}/out/A17-statistics-2.json" in again
     assert 3 == len(list((tmp_path / "out").iterdir()))
+
+
+def test_a_source_of_somebody_else_in_the_same_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was overwritten without --force."""
+    theirs = tmp_path / "out" / "A03-aligned.c"
+    theirs.parent.mkdir()
+    theirs.write_text("int theirs;\n", encoding="utf-8")
+    finding = Finding("A03-aligned", "wrong", (HeapStep("allocate", (0, 8, 0, 0)),))
+    wanted, parts = FuzzWanted("./lib.so:take,give"), {"malloc": "take", "free": "give"}
+    shown = printed(monkeypatch, tmp_path, replace(report_of(finding), wanted=wanted, parts=parts)).output
+
+    assert "int theirs;\n" == theirs.read_text(encoding="utf-8")
+    assert "take(8)" in theirs.with_name("A03-aligned-2.c").read_text(encoding="utf-8")
+    assert f"{tmp_path}/out/A03-aligned-2.c is the whole program" in shown
 
 
 @pytest.mark.deep

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..finding import TargetError
 
-__all__ = ["built", "compiled_driver", "requirements_judged"]
+__all__ = ["built", "compiled_driver"]
 
 _SOURCES = {".c": "CC", ".cc": "CXX", ".cpp": "CXX", ".cxx": "CXX"}
 _COMPILERS = {"CC": "cc", "CXX": "c++"}
@@ -65,10 +65,13 @@ def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path
         raise TargetError(f"{what} cannot be compiled: there is no {compiler[0]}; install it, or set {language}")
     library = folder() / name
     part = library.with_name(f"{name}.{os.getpid()}")
-    run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
-    if run.returncode:
-        raise TargetError(f"{what} cannot be compiled: {_reason(run)}")
-    part.replace(library)
+    try:
+        run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
+        if run.returncode:
+            raise TargetError(f"{what} cannot be compiled: {_reason(run)}")
+        part.replace(library)
+    finally:
+        part.unlink(missing_ok=True)
     return library
 
 
@@ -113,12 +116,6 @@ def _run_command(text: str, path: str, command: str) -> None:
 
 
 _DRIVER = (_HERE / "driver.c", _HERE / "oracle.h")
-
-
-@cache
-def requirements_judged() -> tuple[str, ...]:
-    """The requirements that the driver judges: those that its sources name."""
-    return tuple(sorted({name for it in _DRIVER for name in re.findall(r'"(A\d\d-[a-z-]+)"', it.read_text("utf-8"))}))
 
 
 @cache

@@ -24,8 +24,8 @@ enum operation { NOTHING, ALLOCATE, FREE, CHECK, CALLOC, RESIZE, TOO_MUCH = 11, 
 enum state { RUNNING, DONE, WRONG, UNUSABLE };
 
 struct header {
-    uint64_t state, finder, rounds, nanoseconds, busy, readable; /* busy: nanoseconds of processors */
-    uint64_t unused[3];
+    uint64_t state, rounds, nanoseconds, busy, readable; /* busy: nanoseconds of processors */
+    uint64_t unused[4];
     char requirement[24];
     char message[928];
 };
@@ -47,11 +47,17 @@ static struct record *all_records;
 
 /* ------------------------------------------------------------------------------------------------- options */
 
-static struct target target;
-static struct promises promises = {.alignment = 1};
+/* The options that are numbers and texts, by their names in running.py. */
+#define NUMBERS(OPTION) \
+    OPTION(seed) OPTION(first_round) OPTION(rounds) OPTION(steps) OPTION(threads) OPTION(capacity) OPTION(milliseconds) \
+    OPTION(interrupts) OPTION(attempts)
+#define TEXTS(OPTION) OPTION(journal) OPTION(library) OPTION(symbols) OPTION(calls) OPTION(unjudged) OPTION(make)
+
 static struct {
-    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, interrupts, attempts;
-    const char *journal, *library, *symbols, *calls, *unjudged, *make;
+#define NUMBER(name) uint64_t name;
+    NUMBERS(NUMBER)
+#define TEXT(name) const char *name;
+    TEXTS(TEXT)
     size_t too_much[128], too_many;
 } options = {.rounds = ~(uint64_t)0, .steps = ~(uint64_t)0, .threads = 1, .capacity = 1 << 14};
 
@@ -248,7 +254,6 @@ static void wrong(const char *requirement, const struct block *block, const char
             block->size, (size_t)block->address, what, call, before ? ", which met " : "", other,
             *cause ? "; its memory was last given back by " : "", cause
         );
-        header->finder = me;
         __atomic_store_n(&header->state, WRONG, __ATOMIC_RELEASE);
         stop();
     }
@@ -270,13 +275,13 @@ static struct record *note(enum operation operation, uint32_t number, size_t siz
 /* A null pointer.  Without live blocks there is room for what has been served before. */
 static void judge_refusal(const struct block *asked) {
     if (!asked->size) self->counts->nothings++;
-    judge_null(&promises, asked);
+    judge_null(asked);
     if (!asked->size || !promises.reuse || options.threads > 1 || self->first != self->last || asked->size > self->largest) return;
     for (uint64_t i = 0; i < options.attempts; i++) {
         if (must_stop()) return;
-        void *pointer = target_take(&target, asked->size);
+        void *pointer = take(asked->size);
         if (!pointer) continue;
-        target_give(&target, pointer, asked->size);
+        give(pointer, asked->size);
         return;
     }
     wrong("A16-no-leaks", asked, "it is refused with nothing in use; as many bytes were served before");
@@ -303,27 +308,21 @@ static void admit(struct block *block, void *pointer, struct record *record, int
     if (block->size) self->counts->served++, self->counts->zeroed += (uint64_t)zeroed;
     else judge_nothing(block);
     if (block->size > self->largest) self->largest = block->size;
-    judge_block(&promises, block, zeroed);
+    judge_block(block, zeroed);
     self->live[self->last++ % MOST_LIVE] = *block;
 }
 
-static void allocate(size_t size) {
+static void allocate(size_t size, int zeroed) {
     struct block block = {.size = size, .number = self->next++, .key = drawn(&self->random)};
-    struct record *record = note(ALLOCATE, block.number, size, 0);
-    admit(&block, target_take(&target, size), record, 0);
-}
-
-static void allocate_zeroed(size_t size) {
-    struct block block = {.size = size, .number = self->next++, .key = drawn(&self->random)};
-    struct record *record = note(CALLOC, block.number, size, 0);
-    admit(&block, called(&target.take_zeroed, NULL, size, 0), record, 1);
+    struct record *record = note(zeroed ? CALLOC : ALLOCATE, block.number, size, 0);
+    admit(&block, called(zeroed ? &target.take_zeroed : &target.take, NULL, size, 0), record, zeroed);
 }
 
 static void give_back(const struct block *block) {
     note(FREE, block->number, block->size, block->address);
     judge_contents("A04-contents-kept", block, block->size);
     unclaim(block->address, block->size);
-    target_give(&target, (void *)block->address, block->size);
+    give((void *)block->address, block->size);
     self->counts->freed++;
 }
 
@@ -337,7 +336,7 @@ static void resize(struct block *block, size_t size) {
     void *pointer = called(&target.change, (void *)block->address, size, block->size);
     record->address = (uintptr_t)pointer;
     if (!pointer) {
-        judge_null(&promises, &(struct block){.size = size, .number = block->number});
+        judge_null(&(struct block){.size = size, .number = block->number});
         if (!claim(block->address, block->size)) wrong("A02-no-overlap", block, "it was refused a resize, and has gone");
         judge_contents("A04-contents-kept", block, block->size);
         return;
@@ -348,7 +347,7 @@ static void resize(struct block *block, size_t size) {
     block->size = size;
     judge_contents("A14-resize-keeps", &moved, moved.size < size ? moved.size : size);
     block->key = drawn(&self->random);
-    judge_block(&promises, block, 0);
+    judge_block(block, 0);
 }
 
 static void request_too_much(uint64_t draw) {
@@ -356,7 +355,7 @@ static void request_too_much(uint64_t draw) {
     struct block block = {.size = size};
     note(TOO_MUCH, 0, size, 0);
     self->counts->refused++;
-    block.address = (uintptr_t)target_take(&target, size);
+    block.address = (uintptr_t)take(size);
     if (block.address) wrong("A06-out-of-memory", &block, "a request for more than there can be was met");
     else if (!promises.null) wrong("A06-out-of-memory", &block, "the request gave null, which was not promised");
 }
@@ -415,7 +414,7 @@ static void step(void) {
         return;
     case CALLOC:
         if (live >= mix->most) break;
-        allocate_zeroed(size);
+        allocate(size, 1);
         return;
     case RESIZE:
         if (!live) break;
@@ -425,7 +424,7 @@ static void step(void) {
     case HAND_OVER: hand_over(draw); return;
     default: break;
     }
-    if (grows) allocate(size);
+    if (grows) allocate(size, 0);
     else if (live) give_one_back(draw);
 }
 
@@ -529,25 +528,10 @@ static void unusable(const char *what) {
 
 static void read_option(const char *name, char *value) {
     uint64_t number = strtoull(value, NULL, 10);
-    struct {
-        const char *name;
-        uint64_t *place;
-    } numbers[] = {
-        {"seed", &options.seed}, {"first_round", &options.first_round}, {"rounds", &options.rounds},
-        {"steps", &options.steps}, {"threads", &options.threads}, {"capacity", &options.capacity},
-        {"milliseconds", &options.milliseconds}, {"interrupts", &options.interrupts},
-        {"attempts", &options.attempts},
-    };
-    struct {
-        const char *name, **place;
-    } texts[] = {
-        {"journal", &options.journal}, {"library", &options.library}, {"symbols", &options.symbols},
-        {"calls", &options.calls}, {"unjudged", &options.unjudged}, {"make", &options.make},
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!strcmp(name, numbers[i].name)) *numbers[i].place = number;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!strcmp(name, texts[i].name)) *texts[i].place = value;
+#define READ_NUMBER(option) if (!strcmp(name, #option)) options.option = number;
+    NUMBERS(READ_NUMBER)
+#define READ_TEXT(option) if (!strcmp(name, #option)) options.option = value;
+    TEXTS(READ_TEXT)
 #define READ(promise) if (!strcmp(name, #promise)) promises.promise = number;
     PROMISES(READ)
     if (!strcmp(name, "readable") && number < 2) readable = (int)number;
@@ -601,7 +585,7 @@ int main(int count, char **arguments) {
     }
     if (!open_journal()) return 2;
     open_target();
-    claims_begin(&promises, (int)options.threads);
+    claims_begin(strstr(options.unjudged, "A03-aligned") ? 1 : promises.alignment, (int)options.threads);
     struct sigaction action = {.sa_handler = interrupted, .sa_flags = SA_RESTART};
     if (options.interrupts) sigaction(INTERRUPTS, &action, NULL);
     workers = calloc(options.threads, sizeof *workers);

@@ -26,9 +26,9 @@ struct function {
     unsigned count, arguments[5];
 };
 
-struct target {
+static struct target {
     struct function take, give, take_zeroed, change;
-};
+} target;
 
 static uintptr_t object; /* that the library made, if its functions take one */
 
@@ -42,11 +42,9 @@ static void *called(const struct function *function, void *pointer, size_t size,
     );
 }
 
-static void *target_take(const struct target *target, size_t size) { return called(&target->take, NULL, size, 0); }
+static void *take(size_t size) { return called(&target.take, NULL, size, 0); }
 
-static void target_give(const struct target *target, void *pointer, size_t size) {
-    called(&target->give, pointer, size, 0);
-}
+static void give(void *pointer, size_t size) { called(&target.give, pointer, size, 0); }
 
 /* ------------------------------------------------------------------------------------------------ promises */
 
@@ -61,10 +59,10 @@ enum zero_size { ZERO_ANY, ZERO_NULL, ZERO_UNIQUE, ZERO_ERROR };
     PROMISE(reuse) /* whether freed memory is lent again */ \
     PROMISE(null) /* whether null means that there is no memory */
 
-struct promises {
+static struct promises {
 #define MEMBER(name) uint64_t name;
     PROMISES(MEMBER)
-};
+} promises = {.alignment = 1};
 
 /* ------------------------------------------------------------------------------------------------ findings */
 
@@ -81,8 +79,8 @@ static void wrong(const char *requirement, const struct block *block, const char
 /* -------------------------------------------------------------------------------------------------- claims
 
    One bit for each granule of the address space.  A live block has claimed the bits of its memory, so a block that
-   overlaps another one claims a bit that is set.  All blocks begin at multiples of a granule (A03 is judged before), so
-   two blocks that share no byte share no granule.
+   overlaps another one claims a bit that is set.  All blocks begin at multiples of a granule (A03 is judged before, and
+   where it is not, a granule is a byte), so two blocks that share no byte share no granule.
 
    The bits are relaxed atomics.  They must not order the threads: that would hide races of the target. */
 
@@ -94,8 +92,8 @@ static uint64_t *regions[1 << (ADDRESS_BITS - REGION_BITS)];
 static unsigned granule_bits;
 static int shared; /* whether several threads claim */
 
-static void claims_begin(const struct promises *promises, int threads) {
-    while (granule_bits < MOST_GRANULE_BITS && promises->alignment >> (granule_bits + 1)) granule_bits++;
+static void claims_begin(uint64_t alignment, int threads) {
+    while (granule_bits < MOST_GRANULE_BITS && alignment >> (granule_bits + 1)) granule_bits++;
     shared = threads > 1;
 }
 
@@ -178,13 +176,14 @@ typedef uint64_t word_anywhere __attribute__((aligned(1), may_alias));
 
 static int is_whole(const struct block *block) { return block->size <= WHOLE || block->key % 32 == 0; }
 
-/* Write the bytes from a multiple of 8 up to an end. */
-static void write_part(const struct block *block, size_t from, size_t to) {
+/* Write the bytes from a multiple of 8 up to an end; always true, as the tests of a part below may be. */
+static int write_part(const struct block *block, size_t from, size_t to) {
     word_anywhere *words = (word_anywhere *)(block->address + from);
     uint64_t value = block->key + from / 8 * STRIDE;
     size_t count = (to - from) / 8;
     for (size_t i = 0; i < count; i++, value += STRIDE) words[i] = value;
     if (to & 7) memcpy(words + count, &value, to & 7);
+    return 1;
 }
 
 /* Whether the bytes are as they were written. */
@@ -212,18 +211,8 @@ static int part_is_zero(const struct block *block, size_t from, size_t to) {
 /* Where the last bytes of a block begin that are always written. */
 static size_t tail_of(size_t size) { return (size - EDGE) & ~(size_t)7; }
 
-static void fill(const struct block *block) {
-    if (is_whole(block)) {
-        write_part(block, 0, block->size);
-        return;
-    }
-    write_part(block, 0, EDGE);
-    for (size_t at = PAGE; at + EDGE < block->size; at += PAGE) write_part(block, at, at + 8);
-    write_part(block, tail_of(block->size), block->size);
-}
-
 /* The first part of the first `size` bytes that a test refuses, as its start; -1 if there is none. */
-static ssize_t refused_part(
+static inline __attribute__((always_inline)) ssize_t refused_part(
     const struct block *block, size_t size, int (*holds)(const struct block *, size_t, size_t)
 ) {
     if (is_whole(block)) return holds(block, 0, size) ? -1 : 0;
@@ -233,6 +222,8 @@ static ssize_t refused_part(
     if (size == block->size && !holds(block, tail_of(size), size)) return (ssize_t)tail_of(size);
     return -1;
 }
+
+static void fill(const struct block *block) { refused_part(block, block->size, write_part); }
 
 /* Report the first wrong byte from a part on. */
 static void wrong_byte(const char *requirement, const struct block *block, size_t from, int zero) {
@@ -267,25 +258,25 @@ static int is_readable(uintptr_t address) {
 
 /* ------------------------------------------------------------------------------------------------ judgement */
 
-static void judge_null(const struct promises *promises, const struct block *asked) {
-    if (!asked->size && (promises->zero_size == ZERO_UNIQUE || promises->zero_size == ZERO_ERROR))
+static void judge_null(const struct block *asked) {
+    if (!asked->size && (promises.zero_size == ZERO_UNIQUE || promises.zero_size == ZERO_ERROR))
         wrong("A09-zero-size", asked, "a request for zero bytes gave null, which was not promised");
-    if (asked->size && !promises->null)
+    if (asked->size && !promises.null)
         wrong("A05-served", asked, "the request gave null, which was not promised");
 }
 
 /* A new block: it is in a right place, zero if that was asked for, and it can be written. */
-static void judge_block(const struct promises *promises, const struct block *block, int zeroed) {
+static void judge_block(const struct block *block, int zeroed) {
     if (!block->size) {
-        if (promises->zero_size == ZERO_NULL || promises->zero_size == ZERO_ERROR)
+        if (promises.zero_size == ZERO_NULL || promises.zero_size == ZERO_ERROR)
             wrong("A09-zero-size", block, "a request for zero bytes gave memory, which was not promised");
         return;
     }
-    if (block->address & (promises->alignment - 1)) wrong("A03-aligned", block, "it is not aligned as promised");
+    if (block->address & (promises.alignment - 1)) wrong("A03-aligned", block, "it is not aligned as promised");
     if (!claim(block->address, block->size)) wrong("A02-no-overlap", block, "it has memory of a live block");
     if (can_read() < 0) __atomic_store_n(&readable, is_readable(block->address), __ATOMIC_RELAXED);
     if (!can_read()) return;
-    if (zeroed || promises->zeroed) {
+    if (zeroed || promises.zeroed) {
         ssize_t part = refused_part(block, block->size, part_is_zero);
         if (part >= 0) wrong_byte("A13-zeroed", block, (size_t)part, 1);
     }

@@ -18,7 +18,7 @@ from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
 from ..outcome import FROM_OUTSIDE, Outcome, finding_of
 from ..rounds import TOO_MUCH
-from .building import built, compiled_driver, requirements_judged
+from .building import compiled_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,6 +30,9 @@ __all__ = ["NativeDriver"]
 
 _NO_BEGIN = ("2", "125")
 """The exit statuses of a driver that has no journal, or no memory."""
+
+_OF_EACH_BLOCK = ("A01-distinct-pointers", "A02-no-overlap", "A03-aligned", "A05-served")
+"""What is judged of each block that is served."""
 
 _STEPS, _ROUNDS = 200_000, 64
 """The most of a process with one thread, whose steps are all kept."""
@@ -47,31 +50,28 @@ _PATIENCE = 3
 class NativeDriver:
     """Runs the native driver on one target."""
 
-    def __init__(  # noqa: PLR0913 -- what a run is made of
+    def __init__(
         self,
         place: Isolated,
         library: LibraryAddress,
         capabilities: Capabilities,
-        hang: float,
         calls: Mapping[str, str],
         parts: Mapping[str, str],
     ) -> None:
-        self._place, self._library, self._capabilities, self._hang = place, library, capabilities, hang
+        self._place, self._library, self._capabilities = place, library, capabilities
         self._calls, self._make = calls, parts.get("make", "")
         self._program = compiled_driver()
         self._journal: Journal | None = None
 
     @classmethod
-    def of(
-        cls, place: Isolated, target: str, capabilities: Capabilities, hang: float, parts: Mapping[str, str]
-    ) -> Self | None:
-        """The driver for a target; None if the target is no library with functions that the driver can call.
+    def of(cls, place: Isolated, capabilities: Capabilities, parts: Mapping[str, str]) -> Self | None:
+        """The driver for the target of a place; None if that is no library with functions that the driver can call.
 
         The parts are those of the library, each with its symbol.
         """
-        library = LibraryAddress.parse(built(target))
+        library = LibraryAddress.parse(place.target)
         calls = {} if library is None else ABIS[library.abi].native_calls(parts)
-        return cls(place, library, capabilities, hang, calls, parts) if library is not None and calls else None
+        return cls(place, library, capabilities, calls, parts) if library is not None and calls else None
 
     def outcomes(
         self, *, seed: int, steps: int, seconds: float, threads: int = 1, unjudged: Callable[[], Iterable[str]] = tuple
@@ -85,21 +85,35 @@ class NativeDriver:
         done = number = 0
         while done < steps and (left := deadline - time.perf_counter()) > 0:
             most = min(_STEPS, steps - done) if threads == 1 else min(-(-steps // _PROCESSES), steps - done)
-            capacity = _CAPACITY if threads == 1 else _SHARED_CAPACITY
+            rounds, capacity = (_ROUNDS, _CAPACITY) if threads == 1 else (_SHARED_ROUNDS, _SHARED_CAPACITY)
             with (
                 tempfile.TemporaryDirectory(prefix="syncedmem-") as folder,
                 Journal(Path(folder) / "journal", capacity, threads, most) as journal,
             ):
                 self._journal = journal
-                first_round = number * (_ROUNDS if threads == 1 else _SHARED_ROUNDS)
+                left_out = set(unjudged())
+                # What is served for more than there can be is not freed, so it is asked for only if it is judged.
+                sizes = () if "A06-out-of-memory" in left_out else TOO_MUCH
                 options = {
+                    **self._capabilities.as_numbers(),
+                    "readable": {None: 2, False: 0, True: 1}[self._capabilities.host_readable],
                     "seed": seed % (1 << 64),
-                    "first_round": first_round,
+                    "first_round": number * rounds,
+                    "rounds": rounds,
                     "steps": most,
+                    "threads": threads,
+                    "capacity": capacity,
                     "milliseconds": int(left * 1000) + 1,
                     # Every second process of several threads is interrupted; some calls of the system notice it.
                     "interrupts": int(threads > 1 and number % 2 == 0),
-                    "unjudged": ",".join(set(unjudged()) - DAMAGED),
+                    "attempts": ATTEMPTS,
+                    "unjudged": ",".join(left_out - DAMAGED),
+                    "too_much": ",".join(str(size) for size in sizes if size <= ABIS[self._library.abi].most),
+                    "journal": journal.path,
+                    "library": self._library.path,
+                    "symbols": ",".join(self._calls),
+                    "calls": ",".join(self._calls.values()),
+                    "make": self._make,
                 }
                 outcome = self._outcome(journal, self._run(journal, options, left))
             done += outcome.operations
@@ -112,25 +126,8 @@ class NativeDriver:
 
     def _run(self, journal: Journal, options: dict[str, Any], seconds: float) -> Death:
         """Run the driver; how it ended."""
-        record, library = self._capabilities, self._library
-        abi = ABIS[library.abi]
-        options = {
-            **options,
-            "threads": journal.threads,
-            "capacity": journal.capacity,
-            "rounds": _ROUNDS if journal.threads == 1 else _SHARED_ROUNDS,
-            "attempts": ATTEMPTS,
-            "too_much": ",".join(str(size) for size in TOO_MUCH if size <= abi.most),
-            **record.as_numbers(),
-            "readable": {None: 2, False: 0, True: 1}[record.host_readable],
-            "journal": journal.path,
-            "library": library.path,
-            "symbols": ",".join(self._calls),
-            "calls": ",".join(self._calls.values()),
-            "make": self._make,
-        }
         arguments = [str(self._program), *(f"{name}={value}" for name, value in options.items())]
-        patience = self._hang if journal.threads == 1 else _PATIENCE * self._hang
+        patience = self._place.hang if journal.threads == 1 else _PATIENCE * self._place.hang
         job = {"command": arguments, "hang": patience, "whole": seconds + patience + _GRACE}
         return Death(**self._place.answer(job, journal)["death"])
 
@@ -145,14 +142,13 @@ class NativeDriver:
             raise TargetError(f"the native driver {death.how}")
         served, freed = sum(it.served for it in counts), sum(it.freed for it in counts)
         operations = sum(it.steps for it in counts)
-        checked = dict.fromkeys(requirements_judged(), served) | {
+        checked = dict.fromkeys(_OF_EACH_BLOCK, served) | {
             "A04-contents-kept": freed,
             "A06-out-of-memory": sum(it.refused for it in counts),
             "A07-free-accepts": freed,
             "A09-zero-size": sum(it.nothings for it in counts),
             "A13-zeroed": sum(it.zeroed for it in counts) + (served if self._capabilities.zeroed else 0),
             "A14-resize-keeps": sum(it.resized for it in counts),
-            "A16-no-leaks": 0,  # only when a request is refused at the end
             "A20-threads": operations if journal.threads > 1 else 0,
         }
         return Outcome(

@@ -97,7 +97,9 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             help="Time after which a call that has not returned hangs. An import has 12 times as much.",
         ),
     ] = FUZZ.hang,
-    first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
+    first: Annotated[
+        bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding that is not known.")
+    ] = False,
     skip: Annotated[
         list[str] | None,
         typer.Option(
@@ -176,7 +178,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
          than half of what it should do, so that it says little
       2  the command line is wrong, the target or a promise cannot be used, or a
          file cannot be written
-      3  the fuzzer itself failed, which says nothing about the target
+      3  the fuzzer itself failed, or could not go on with the target or for lack
+         of room, which says nothing about the target
       130, 143  it was interrupted by Ctrl-C or SIGTERM
     """
     if write_target is not None:
@@ -212,14 +215,14 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             except KeyboardInterrupt:
                 if found.report is not None:
                     found.report.interrupted = signals[0].name
-            except TargetError as error:
-                if found.report is None or not (found.report.operations or found.report.violating):
+            except (EngineError, TargetError) as error:  # if it is one of several runs, what the others found stays
+                tested = found.report is not None and (found.report.operations or found.report.violating)
+                if isinstance(error, TargetError) and not tested:
                     raise
-                found.refused = str(error)
-                found.report.errors.append(found.refused)
-            except EngineError as error:
-                typer.echo(f"syncedmem: {error}", err=True)
-                raise typer.Exit(_FAILED) from None
+                if found.report is None:
+                    typer.echo(f"syncedmem: {error}", err=True)
+                    raise typer.Exit(_FAILED) from None
+                found.report.errors.append(str(error))
     _finish(console, found, json_path, junit, signals, force=force, table=table)
 
 
@@ -252,22 +255,22 @@ def _finish(  # noqa: PLR0913 -- the options of the command
     unwritten = [*filter(None, [found.error]), *write_reports(report, json_path, junit, force=force)]
     paths = iter(found.paths(report))
     for finding in report.findings:
-        _print_finding(console, report, finding, next(paths))
+        _print_finding(console, report, finding, *next(paths))
         _print_consequences(console, report, finding, paths)
     if table:
         _print_table(console, report)
     _print_verdict(console, report)
     for error in [*report.errors, *unwritten]:
         typer.echo(f"syncedmem: {error}", err=True)
-    raise typer.Exit(_status(report, bool(unwritten or found.refused), signals))
+    raise typer.Exit(_status(report, bool(unwritten), signals))
 
 
-def _status(report: Report, unusable: bool, signals: list[signal.Signals]) -> int:
+def _status(report: Report, unwritten: bool, signals: list[signal.Signals]) -> int:
     if signals:
         return BY_SIGNAL + signals[0]
     if report.failures:
         return 1  # whatever else has happened
-    if unusable:
+    if unwritten:
         return 2
     if report.errors:
         return _FAILED
@@ -289,25 +292,22 @@ class _FindingFiles:
         The report until now.
     error : str
         Why something could not be written; empty if everything was.
-    refused : str
-        Why the run ended before all generators had run: the target cannot be used by one; empty if it came to its end.
     """
 
     def __init__(self, folder: RunFolder, console: Console) -> None:
         self.report: Report | None = None
         self.error = ""
-        self.refused = ""
         self._folder, self._say, self._told = folder, sayer(console), set[tuple[str, str, int]]()
 
-    def paths(self, report: Report) -> list[Path]:
-        """The file for the replay of each finding, and after it of its consequences."""
+    def paths(self, report: Report) -> list[tuple[Path, Path]]:
+        """The files for the replay and the program in C of each finding, and after it of its consequences."""
         times = Counter[str]()
         names: list[str] = []
         for finding in report.with_consequences:
             times[finding.requirement] += 1
             number = f"-{times[finding.requirement]}" * (times[finding.requirement] > 1)
-            names.append(f"{finding.requirement}{number}.json")
-        return [self._folder.path(name) for name in names]
+            names.append(f"{finding.requirement}{number}")
+        return [(self._folder.path(f"{name}.json"), self._folder.path(f"{name}.c")) for name in names]
 
     def keep(self, report: Report) -> None:
         """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""
@@ -320,10 +320,10 @@ class _FindingFiles:
         self.error = ""
         texts: dict[Path, str] = {}
         try:
-            for path, finding in zip(self.paths(report), report.with_consequences, strict=True):
+            for (path, c_path), finding in zip(self.paths(report), report.with_consequences, strict=True):
                 texts[path] = report.replay(finding).text()
-                in_c = report.c_program(finding, str(path.with_suffix(".c")))
-                texts |= {} if in_c is None else {path.with_suffix(".c"): in_c.text}
+                in_c = report.c_program(finding, str(c_path))
+                texts |= {} if in_c is None else {c_path: in_c.text}
             self._folder.keep(texts, report.as_json())
         except FileAccessError as error:
             self.error = str(error)
@@ -390,8 +390,8 @@ def _print_table(console: Console, report: Report) -> None:
         )
 
 
-def _print_finding(console: Console, report: Report, finding: Finding, path: Path) -> None:
-    """A finding as Python, and as a file to replay."""
+def _print_finding(console: Console, report: Report, finding: Finding, path: Path, c_path: Path) -> None:
+    """A finding as Python and in C, and as a file to replay."""
     replay = report.replay(finding)
     say = sayer(console)
     if finding.known is not None:
@@ -408,9 +408,9 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     for line in _of_its_steps(finding, shown=replay.shows_steps):
         say(line)
     say(replay.python())
-    in_c = report.c_program(finding, str(path.with_suffix(".c")))
+    in_c = report.c_program(finding, str(c_path))
     if in_c is not None:
-        say(f"The same in C; {path.with_suffix('.c')} is the whole program, and says how to compile it:\n")
+        say(f"The same in C; {c_path} is the whole program, and says how to compile it:\n")
         shown = in_c.calls if len(in_c.calls) <= _MOST_CALLS else (*in_c.calls[:_MOST_CALLS], "...")
         say("".join(f"    {line}\n" for line in shown))
     if report.parts and finding.requirement == "A22-no-crash" and len(finding.program) == 1:
@@ -437,7 +437,7 @@ def _of_its_steps(finding: Finding, *, shown: bool) -> Iterator[str]:
         yield "These lines make the whole run again:\n"
 
 
-def _print_consequences(console: Console, report: Report, finding: Finding, paths: Iterator[Path]) -> None:
+def _print_consequences(console: Console, report: Report, finding: Finding, paths: Iterator[tuple[Path, Path]]) -> None:
     """What may follow from a finding: each in a line, and how to replay it."""
     say = sayer(console)
     if finding.consequences:
@@ -445,7 +445,7 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
     for consequence in finding.consequences:
         times = f" ({consequence.times:,} times)" if consequence.times > 1 else ""
         say(f"  {consequence.key}: {consequence.message}{times}")
-        say(f"    {replaying(next(paths), report.wanted.target)}", style="dim")
+        say(f"    {replaying(next(paths)[0], report.wanted.target)}", style="dim")
 
 
 def _print_verdict(console: Console, report: Report) -> None:

@@ -63,11 +63,12 @@ def replay(
 
     Exit status:
       0  the finding does not occur any more; or every vector passed
-      1  it still occurs; or it has never occurred twice, so that a run without it
-         proves nothing; or a vector failed, or all were left out
+      1  it still occurs; or nobody can know: the fuzzer itself failed or did too
+         little, or it has never occurred twice, so that a run without it proves
+         nothing; or a vector failed, or all were left out
       2  it cannot be replayed
     """
-    from syncedmem.spec.fuzz import Replay, TargetError
+    from syncedmem.spec.fuzz import EngineError, Replay, TargetError
     from syncedmem.spec.vectors.reading import holds_requests, holds_vectors
 
     if holds_vectors(file):
@@ -82,7 +83,11 @@ def replay(
     if target is None:
         raise TargetError(_unnamed(file, found))
     found = found.aimed_at(target)
-    finding = found.run()
+    try:
+        finding = found.run()
+    except EngineError as error:
+        typer.echo(f"It is not known whether {found.wanted.target} breaks {found.finding.requirement}: {error}")
+        raise typer.Exit(1) from None
     if finding is None and not found.finding.repeats:
         typer.echo(
             f"{found.wanted.target} did not break {found.finding.requirement} this time. That says little: "

@@ -98,3 +98,37 @@ def test_a_hang_that_is_short_is_shown_with_the_whole_limit() -> None:
 
     assert f"{HANG:g} seconds after " in found.message
     assert "nothing had happened" in found.message
+
+
+class Again:
+    """A place where a program, and the rounds of a process, come to what they are told to."""
+
+    def __init__(self, alone: Outcome, old: Outcome) -> None:
+        self.journal = Journal()
+        self._outcomes = {"program": alone, "campaign": old}
+
+    def perform(self, job: dict[str, Any]) -> Outcome:
+        """Do a job."""
+        self.journal.note(1)
+        return self._outcomes[job["job"]]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(
+    ("requirement", "death"), [("A22-no-crash", Death("crash", "SIGSEGV")), ("A01-distinct-pointers", None)]
+)
+def test_a_hang_that_is_something_else_with_more_time_is_not_slow(
+    requirement: str, death: Death | None, alone: bool
+) -> None:
+    """It was once dropped with a note, and the run passed."""
+    shown = Outcome(Finding(requirement, "worse", PROGRAM), death)
+    place: Any = Again(shown if alone else Outcome(), shown)
+    report = Report(FuzzWanted("a:b", steps=9), "", Capabilities(), protected=False)
+    examiner = Examiner(place, report, 60.0, lambda *_: None, fresh=False)
+    examiner.rounds = {"job": "campaign", "seconds": 1.0}, Mask()
+    generator = "native" if alone else "fast"
+    found = examiner.examined(Finding("A23-no-hang", "no end", PROGRAM, generator), Outcome(), Mask())
+
+    assert found is not None
+    assert (requirement, alone, generator) == (found.requirement, found.repeats, found.generator)
+    assert [] == report.notes

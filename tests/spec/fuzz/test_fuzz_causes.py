@@ -10,7 +10,7 @@ from mutants.allocator import ALLOCATOR_BUGS
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
-from syncedmem.spec.fuzz import Finding, HeapStep, fuzz
+from syncedmem.spec.fuzz import Capabilities, Finding, FuzzWanted, HeapStep, Report, fuzz
 from syncedmem.spec.fuzz.causes import group_by_cause
 from syncedmem.spec.fuzz.finding import NEVER_REUSES
 
@@ -107,3 +107,18 @@ def test_a_report_lists_consequences_under_their_finding(tmp_path: Path) -> None
         assert f"replay {tmp_path / name}.json {target}" in run.stderr
     assert 1 == (tmp_path / "junit.xml").read_text(encoding="utf-8").count("<failure")
     assert 1 == CliRunner().invoke(app, ["replay", str(file), target]).exit_code
+
+
+def test_findings_are_grouped_once_for_all_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were grouped anew for each requirement, twice."""
+    calls = list[int]()
+
+    def counted(findings: list[Finding]) -> list[Finding]:
+        calls.append(len(findings))
+        return group_by_cause(findings)
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.report.group_by_cause", counted)
+    found = [Finding("A17-statistics", "wrong", (HeapStep("compare", ()),))]
+    Report(FuzzWanted("a:b"), "", Capabilities(), protected=True, violating=found).verdicts()
+
+    assert [1] == calls

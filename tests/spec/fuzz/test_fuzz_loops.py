@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from syncedmem.spec.fuzz import Finding, FuzzWanted, HeapStep, Replay, TargetError
-from syncedmem.spec.fuzz.loops import folded, items_as_json, items_from_json, unfolded
+from syncedmem.spec.fuzz.loops import folded, items_from_json, program_as_json, unfolded
 from syncedmem.spec.fuzz.shortening import SpentError, shortened
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def test_what_repeats_is_written_as_a_loop(name: str) -> None:
     items = folded(program)
 
     assert written == [str(it) for it in items]
-    assert program == unfolded(items) == items_from_json(items_as_json(items))
+    assert program == unfolded(items) == items_from_json(program_as_json(program))
 
 
 def test_a_loop_is_written_in_python_and_in_files(tmp_path: Path) -> None:

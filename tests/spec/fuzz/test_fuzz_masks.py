@@ -108,6 +108,16 @@ def test_a_known_finding_is_no_failure(tmp_path: Path) -> None:
     assert again.verdict("A17-statistics").detail.startswith("known: ")
 
 
+def test_a_known_finding_is_not_the_first_one(tmp_path: Path) -> None:
+    """The run once ended there, and passed."""
+    file = tmp_path / "known.txt"
+    file.write_text("A17  # ours\n", encoding="utf-8")
+    report = fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000, first=True, known=file)
+
+    assert ["A17-statistics"] == [it.requirement for it in report.findings]
+    assert 2 * report.done("fast").steps >= report.planned
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -70,8 +70,8 @@ def outcomes(  # noqa: PLR0913 -- the options of a run
     """Return the outcomes of the native driver, up to the first finding."""
     source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises or {})
-    with Isolated("libc.so.6:malloc,free", hang) as place:
-        driver = NativeDriver.of(place, target, record, hang, source.parts)
+    with Isolated(target, hang) as place:
+        driver = NativeDriver.of(place, record, source.parts)
         assert driver is not None
         found: list[Outcome] = []
         for outcome in driver.outcomes(seed=0, steps=steps, seconds=60, threads=threads, unjudged=lambda: unjudged):
@@ -173,8 +173,8 @@ def test_a_target_that_exits_or_stops_is_a_finding(tmp_path: Path) -> None:
 def test_a_driver_that_cannot_begin_says_why(text: str, said: str, tmp_path: Path) -> None:
     """If something outside has ended it, memory was short, perhaps."""
     target = source(tmp_path, text)
-    with Isolated("libc.so.6:malloc,free", 1.0) as place:
-        driver = NativeDriver.of(place, target, Capabilities(), 1.0, {"malloc": "take", "free": "give"})
+    with Isolated(target, 1.0) as place:
+        driver = NativeDriver.of(place, Capabilities(), {"malloc": "take", "free": "give"})
         assert driver is not None
         with pytest.raises(TargetError, match=f"the native driver .*{said}"):
             list(driver.outcomes(seed=0, steps=10, seconds=1))
@@ -186,6 +186,26 @@ def test_what_is_skipped_hides_nothing_from_it() -> None:
 
     assert "A13-zeroed" == finding(target).requirement
     assert {None} == {it.finding for it in outcomes(target, unjudged=["A13-zeroed"])}
+
+
+def test_blocks_that_are_not_aligned_and_may_be_so_do_not_overlap(tmp_path: Path) -> None:
+    """Those of 24 bytes shared what was taken for the smallest part of memory, if 16 is promised and left unjudged."""
+    packed = source(
+        tmp_path,
+        "static char room[5000][24]; static void *gone[5000]; static int n, used;\n"
+        "void *take(size_t size) { return size > 24 ? 0 : n ? gone[--n] : used < 5000 ? room[used++] : 0; }\n"
+        "void give(void *p) { if (p) gone[n++] = p; }",
+    )
+    found = outcomes(packed, promises={"alignment": "16"}, unjudged=["A03-aligned"], steps=100_000)
+
+    assert {None} == {it.finding for it in found}
+
+
+def test_too_much_is_not_asked_for_where_that_is_left_unjudged(tmp_path: Path) -> None:
+    """What was served was never freed."""
+    text = "void *take(size_t n) { if (n >> 46) abort(); return malloc(n); } void give(void *p) { free(p); }"
+
+    assert {None} == {it.finding for it in outcomes(source(tmp_path, text), unjudged=["A06-out-of-memory"])}
 
 
 def test_what_is_known_hides_nothing_from_it_either(tmp_path: Path) -> None:
@@ -264,6 +284,21 @@ def test_sources_in_c_and_in_cpp_are_compiled(tmp_path: Path) -> None:
         assert driver.allocate(0, 100)
 
 
+def test_a_source_is_compiled_once_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a change in the middle of a run, what was found in one program was confirmed with another one."""
+    log, compiler = tmp_path / "log", tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec cc "$@"\n', encoding="utf-8")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    shifted = "void *take(size_t n) { char *p = malloc(n + 8); return p ? p + 8 : p; }"
+    target = source(tmp_path, f"{shifted}\nvoid give(void *p) {{ if (p) free((char *)p - 8); }}")
+    report = fuzz(target, steps=2_000, promises={"alignment": "16"})
+
+    assert "A03-aligned" in [it.requirement for it in report.findings]
+    assert "native" in [it.name for it in report.suites]
+    assert 1 == log.read_text("utf-8").count("pool.c")
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [
@@ -288,6 +323,19 @@ def test_an_error_of_the_compiler_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(TargetError, match="there is no no-such-compiler; install it, or set CC"):
         built(wrong)
+
+
+def test_a_compiler_that_fails_leaves_nothing_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nfor it; do last=$it; done\necho half > "$last"\nexit 1\n', encoding="utf-8")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    forget()
+    with pytest.raises(TargetError):
+        built(source(tmp_path, "int take, give;"))
+
+    assert [] == list(building.folder().iterdir())
 
 
 def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

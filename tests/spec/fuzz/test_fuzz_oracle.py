@@ -20,7 +20,7 @@ from syncedmem.spec.fuzz import (
     fuzz,
 )
 from syncedmem.spec.fuzz.driver import CROWDED
-from syncedmem.spec.fuzz.shadow_heap import Block, SharedIntervals
+from syncedmem.spec.fuzz.shadow_heap import Block, Intervals
 from syncedmem.spec.fuzz.streams import Stream
 from syncedmem.spec.fuzz.targets import Target
 
@@ -367,7 +367,7 @@ class Meddled(UserList[int]):
 @pytest.mark.parametrize("look", ["at", "overlapped"])
 def test_another_thread_changes_nothing_while_one_looks_what_lies_where(look: str) -> None:
     """A right allocator was accused: the block that was found was another one by then."""
-    intervals = SharedIntervals()
+    intervals = Intervals()
     first, second = Block(0, 100, 100, 8, 0, 0), Block(1, 200, 200, 8, 0, 0)
     intervals.add(first)
     intervals.add(second)

@@ -16,10 +16,12 @@ from promises import ALL
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorTests,
+    Capabilities,
     Finding,
     FuzzWanted,
     HeapStep,
     Replay,
+    Report,
     TargetError,
     fuzz,
 )
@@ -54,6 +56,45 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
         exec(found.python(), {})  # noqa: S102 -- the printed program must run
 
 
+@pytest.mark.deep
+def test_a_replay_makes_a_run_again_with_its_seconds_and_says_if_it_cannot_know(tmp_path: Path) -> None:
+    """Whatever had kept it from finding anything, the target no longer broke it, with status 0."""
+    target, file = tmp_path / "slow.py", tmp_path / "replay.json"
+    target.write_text(
+        "import time\nfrom mutants.allocator import Pool\n\nclass Slow(Pool):\n"
+        "    def place(self, room, alignment):\n        time.sleep(0.05)\n"
+        "        return super().place(room, alignment)\n",
+        encoding="utf-8",
+    )
+    report = fuzz(f"{target}:Slow", steps=3_000, seconds=0.5)
+    file.write_text(report.replay(Finding("A22-no-crash", "it died", ())).text(), encoding="utf-8")
+
+    assert 0.5 == Replay.read(file).wanted.seconds
+    run("replay", str(file), f"{target}:Slow", code=1)
+
+
+def test_a_replay_whose_run_failed_does_not_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Report(FuzzWanted(POOL), "", Capabilities(), protected=True, errors=["a worker was lost"])
+
+    def fail(**_: object) -> Report:
+        return failed
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit.fuzz", fail)
+    file = tmp_path / "replay.json"
+    file.write_text(Replay(FuzzWanted(POOL), Finding("A22-no-crash", "it died", ())).text(), encoding="utf-8")
+
+    run("replay", str(file), POOL, code=1)
+
+
+def test_a_replay_of_before_has_the_seconds_that_it_was_repeated_with(tmp_path: Path) -> None:
+    data = Replay(FuzzWanted(POOL, seconds=7.0), Finding("A22-no-crash", "it died", ())).as_json()
+    del data["seconds"]
+    file = tmp_path / "replay.json"
+    file.write_text(json.dumps(data), encoding="utf-8")
+
+    assert FuzzWanted(POOL).seconds == Replay.read(file).wanted.seconds
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -85,6 +126,7 @@ WRONG: dict[str, list[Any]] = {
     "steps": [-1, "1", 1 << 64],
     "threads": [0, 1.0, 1 << 64],
     "hang": [0, -1.0, "5", 86_401, float("inf")],
+    "seconds": [0, -1.0, "5", float("inf")],
     "named": ["yes"],
     "skip": ["A01", ["A99"], [1]],
 }
