@@ -102,6 +102,7 @@ _FREED = {
     caffe.SET_GPU_DATA.name: CLEARED[caffe.ADOPT_GPU.name],
 }  # which side each call of adoption frees, if the memory owns it
 
+_FRESH_ON_HOST = (SyncedHead.HEAD_AT_CPU, SyncedHead.SYNCED)  # the heads with which reading there copies nothing
 _NOTHING = (0,)  # the shape of a view without elements
 _BYTES = np.dtype(np.uint8)
 
@@ -693,21 +694,17 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         if any(is_foreign(operand) and not isinstance(operand, Blob) for operand in (*inputs, *targets)):
             return NotImplemented
         operation = getattr(function, method)
-        stand_ins = [operand._stand_ins()[0] if isinstance(operand, Blob) else operand for operand in inputs]
+        operands = [(operand, isinstance(operand, Blob)) for operand in inputs]
+        stand_ins: list[Any] = [_stand_in(operand) if is_blob else operand for operand, is_blob in operands]
         if is_of_elements(function, method, stand_ins, options):
             try:
                 rehearse_of_elements(operation, stand_ins, options)
             except (TypeError, OverflowError) as error:
                 expected = f"numbers that NumPy can use in {function}"
                 raise InvalidArgumentError("operand", inputs[-1], expected) from error
-        elif any(isinstance(operand, Blob) and not operand._is_fresh_on_host() for operand in inputs):
+        elif any(is_blob and operand.data_memory.head not in _FRESH_ON_HOST for operand, is_blob in operands):
             rehearse_in_full(operation, stand_ins, options)
-        arrays = [operand.cpu_data() if isinstance(operand, Blob) else operand for operand in inputs]
-        return operation(*arrays, **options)
-
-    def _is_fresh_on_host(self) -> bool:
-        """Whether reading the data on the host copies nothing, and moves no head."""
-        return self.data_memory.head in (SyncedHead.HEAD_AT_CPU, SyncedHead.SYNCED)
+        return operation(*[operand.cpu_data() if is_blob else operand for operand, is_blob in operands], **options)
 
     def __hash__(self) -> int:
         """By identity, although ``==`` compares elements: a blob can be a key."""
@@ -896,8 +893,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         """
         self._check_same_type("source", source)
         copy_diff, reshape = as_flag(copy_diff, "copy_diff"), as_flag(reshape, "reshape")
-        for blob in (self, source):
-            blob._check_open("copy_from")
+        self._check_open("copy_from")
+        source._check_open("copy_from")
         if source._shape == self._shape:
             fitted = self._data, self._diff
         elif not reshape:
@@ -982,10 +979,9 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         check_blob(self.shape, *self._stand_ins(write_diff))  # a blob that is too long is refused before a head moves
         return write_proto(self.shape, self.cpu_data(), self.cpu_diff() if write_diff else None, message)
 
-    def _stand_ins(self, write_diff: bool = False) -> tuple[Any, Any]:
-        """Arrays that look like the data, and like the diff if it is wanted, but store one element; no head moves."""
-        check_viewable(self._data.shape, self.dtype)
-        stand_in = np.broadcast_to(np.zeros((), self.dtype), self._data.shape)
+    def _stand_ins(self, write_diff: bool) -> tuple[Any, Any]:
+        """An array like the data, and one like the diff if it is wanted."""
+        stand_in = _stand_in(self)
         return stand_in, stand_in if write_diff else None
 
     def from_proto(self, proto: Any, reshape: bool = True) -> None:
@@ -1264,6 +1260,13 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
 
 
 _OWN = frozenset(Blob.__slots__)
+
+
+def _stand_in(blob: Blob[Any]) -> NDArray[Any]:
+    """An array that looks like the data of a blob, but stores one element; no head moves."""
+    shape = blob.shape if blob.shape or blob.count else _NOTHING
+    check_viewable(shape, blob.dtype)
+    return np.broadcast_to(np.zeros((), blob.dtype), shape)
 
 
 def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:

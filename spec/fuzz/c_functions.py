@@ -86,7 +86,7 @@ class Abi(NamedTuple):
 
 def calls_of(text: str) -> dict[str, str]:
     """The call of each part, from a text like ``malloc=s:p free=p``."""
-    return {part: call for part, _, call in (it.partition("=") for it in text.split())}
+    return {part: call for part, _, call in (letter.partition("=") for letter in text.split())}
 
 
 class Functions:

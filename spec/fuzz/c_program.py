@@ -230,10 +230,11 @@ class _Writer:
         self._used[part] = None
         given = {
             "p": iter(pointers),
-            "s": (f"{it}u" if isinstance(it, int) and it > _SIGNED else str(it) for it in sizes),
+            "s": (f"{size}u" if isinstance(size, int) and size > _SIGNED else str(size) for size in sizes),
         }
-        arguments = self._abi.calls.get(part, "").partition(":")[0]
-        return f"{self._parts[part]}({', '.join(_FIXED[it] if it in _FIXED else next(given[it]) for it in arguments)})"
+        letters = self._abi.calls.get(part, "").partition(":")[0]
+        texts = [_FIXED[letter] if letter in _FIXED else next(given[letter]) for letter in letters]
+        return f"{self._parts[part]}({', '.join(texts)})"
 
     def _aligned(self, operation: str, block: int, at: str, size: int, alignment: int) -> list[str]:
         """The lines of an aligned request, which is to be met or to be refused."""
@@ -272,7 +273,7 @@ class _Writer:
         lines += [f"at = {self.resized('at', last)};"] if first != last else []
         if how == PAIRED:
             lines += [f"void *other = {self.call('malloc', (), (first,))};"]
-        lines += [f"{self._freed(it, -1, last)};" for it in (("at", "other") if how == PAIRED else ("at",))]
+        lines += [f"{self._freed(name, -1, last)};" for name in (("at", "other") if how == PAIRED else ("at",))]
         return [f"for (int i = 0; i < {count}; i++) {{", *(f"    {line}" for line in lines), "}"]
 
 
@@ -282,20 +283,20 @@ def _refuse(call: str, number: str) -> str:
 
 
 _LINES: dict[str, Callable[[_Writer, str, int], list[str]]] = {
-    "allocate": lambda it, at, size: [f"take({at}, {it.call('malloc', (), (size,))}, {size}, 0);"],
-    "calloc": lambda it, at, size: [f"zeroed({at}, {it.call('calloc', (), (size,))}, {size});"],
+    "allocate": lambda item, at, size: [f"take({at}, {item.call('malloc', (), (size,))}, {size}, 0);"],
+    "calloc": lambda item, at, size: [f"zeroed({at}, {item.call('calloc', (), (size,))}, {size});"],
     "check": lambda _, at, __: [f"look({at});"],
     "compare": lambda _, __, ___: [],
-    "request_too_much": lambda it, _, size: [_refuse(it.call("malloc", (), (size,)), "-1")],
-    "reset": lambda it, _, __: ["leave_all();", f"{it.call(RESET, (), ())};"],
-    "resize": lambda it, at, size: [
+    "request_too_much": lambda item, _, size: [_refuse(item.call("malloc", (), (size,)), "-1")],
+    "reset": lambda item, _, __: ["leave_all();", f"{item.call(RESET, (), ())};"],
+    "resize": lambda item, at, size: [
         f"look({at});",
-        f"change({at}, {it.resized(f'block[{at}].at', size)}, {size});",
+        f"change({at}, {item.resized(f'block[{at}].at', size)}, {size});",
     ],
-    "resize_too_much": lambda it, at, size: [_refuse(it.resized(f"block[{at}].at", size), at), f"look({at});"],
-    "use_all": lambda it, at, _: [
+    "resize_too_much": lambda item, at, size: [_refuse(item.resized(f"block[{at}].at", size), at), f"look({at});"],
+    "use_all": lambda item, at, _: [
         f"look({at});",
-        f"block[{at}].size = {it.call('malloc_usable_size', (f'block[{at}].at',), ())};",
+        f"block[{at}].size = {item.call('malloc_usable_size', (f'block[{at}].at',), ())};",
         f"fill({at});",
     ],
 }

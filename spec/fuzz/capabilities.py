@@ -143,7 +143,7 @@ _CHOICES: dict[Any, dict[str, Any]] = {
     bool | None: {**_YES_NO, "ask": None},
     **{kind: {choice: choice for choice in get_args(kind)} for kind in (Misuse, ZeroSize)},
 }
-_SPELLINGS = {name: _CHOICES[it] for name, it in get_type_hints(Capabilities).items() if it in _CHOICES}
+_SPELLINGS = {name: _CHOICES[hint] for name, hint in get_type_hints(Capabilities).items() if hint in _CHOICES}
 """The values of the promises that have a choice, as a command line spells them; the others are numbers and names."""
 
 

@@ -60,12 +60,12 @@ def group_by_cause(findings: Iterable[Finding]) -> list[Finding]:
     """
     groups: list[list[Finding]] = []
     for finding in findings:
-        group = next((it for it in groups if any(_explains(cause, finding) for cause in it)), None)
+        group = next((group for group in groups if any(_explains(cause, finding) for cause in group)), None)
         if group is not None:
             group.append(finding)
             continue
-        explained = [it for it in groups if _explains(finding, it[0])]
-        groups = [it for it in groups if it not in explained]
+        explained = [group for group in groups if _explains(finding, group[0])]
+        groups = [group for group in groups if group not in explained]
         groups.append([finding, *chain.from_iterable(explained)])
     headed = [_in_order(group) for group in groups]
     headed.sort(key=lambda group: (group[0].is_arena, group[0].effort))
@@ -76,7 +76,7 @@ def _in_order(group: list[Finding]) -> list[Finding]:
     """The findings of one bug: where to look first, and then the others."""
     broken = {finding.requirement for finding in group}
     first = min(group, key=lambda finding: (not broken.isdisjoint(finding.after), finding.effort))
-    return [first, *sorted((it for it in group if it is not first), key=lambda finding: finding.effort)]
+    return [first, *sorted((item for item in group if item is not first), key=lambda finding: finding.effort)]
 
 
 def _explains(cause: Finding, effect: Finding) -> bool:

@@ -129,10 +129,12 @@ def _take(  # noqa: PLR0913 -- what a run is made of
     arrived: SimpleQueue[tuple[object, bytes]] = SimpleQueue()  # reports of runs that go on, from another thread
     stop = distributed.Event(topic, client=client)
     client.subscribe_topic(topic, arrived.put)
-    pending = {it: client.submit(_run, target, it, topic, options, pure=False, key=f"{topic}-{it}") for it in seeds}
+    pending = {
+        seed: client.submit(_run, target, seed, topic, options, pure=False, key=f"{topic}-{seed}") for seed in seeds
+    }
     try:
         while pending:
-            ended, changed = [it for it, future in pending.items() if future.done()], False
+            ended, changed = [item for item, future in pending.items() if future.done()], False
             # A message and the result of a run come on two ways, so one that comes after the result is older than it.
             while not arrived.empty():
                 seed, report = pickle.loads(arrived.get()[1])  # noqa: S301 -- from a worker of ours
@@ -189,7 +191,7 @@ def joined(reports: Iterable[Report]) -> Report:
         for found in report.violating:
             finding = replace(found, seed=report.wanted.seed)
             other = findings.get(finding.key)
-            best = finding if other is None else min(other, finding, key=lambda it: it.effort)
+            best = finding if other is None else min(other, finding, key=lambda item: item.effort)
             findings[finding.key] = replace(best, times=finding.times + (other.times if other else 0))
     promises = {
         name: text for report in every for name, text in report.wanted.promises.items()

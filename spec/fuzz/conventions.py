@@ -34,7 +34,7 @@ _ACCEPTED = (
 def name_of(target: object) -> str:
     """What a target is called in a message."""
     if isinstance(target, tuple):
-        return ", ".join(name_of(it) for it in cast("tuple[object, ...]", target))
+        return ", ".join(name_of(item) for item in cast("tuple[object, ...]", target))
     return str(getattr(target, "__qualname__", None) or f"an object of type {type(target).__qualname__}")
 
 

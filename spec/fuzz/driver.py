@@ -557,7 +557,7 @@ class Driver:
 
     def _is_unused(self) -> bool:
         """Whether no block is live, and no work is queued that may still use a freed one."""
-        return not self.blocks and self.oracle.heap.alone and all(it.done for it in self._streams.values())
+        return not self.blocks and self.oracle.heap.alone and all(stream.done for stream in self._streams.values())
 
     def _try_again(self, size: int) -> None:
         """Repeat a refused request while no block is live; an allocator without live blocks must have room."""

@@ -114,7 +114,7 @@ class HeapStep(NamedTuple):
         if not isinstance(data, list) or not data or not isinstance(data[0], str) or data[0] not in OPERATIONS:
             raise TargetError(f"not a step: {shown(cast('object', data))}; a step is a list like ['allocate', 0, 16]")
         operation, *rest = cast("Any", data)
-        names, numbers = OPERATIONS[operation], [it for it in rest if isinstance(it, int) and it >= 0]
+        names, numbers = OPERATIONS[operation], [item for item in rest if isinstance(item, int) and item >= 0]
         if len(numbers) > len(names) or numbers != rest:
             raise TargetError(
                 f"not a step: {shown(cast('object', data))}; {operation} takes {', '.join(names) or 'nothing'}"
@@ -226,7 +226,10 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """The finding as data."""
-        program, consequences = [it.as_json() for it in self.program], [it.as_json() for it in self.consequences]
+        program, consequences = (
+            [item.as_json() for item in self.program],
+            [consequence.as_json() for consequence in self.consequences],
+        )
         return {**vars(self), "program": program, "after": list(self.after), "consequences": consequences}
 
     @classmethod

@@ -352,5 +352,7 @@ _ROOM = 1 << 16
 
 def _environment() -> dict[str, str]:
     """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc."""
-    tunables = [it for it in os.environ.get("GLIBC_TUNABLES", "").split(":") if it and not it.startswith(_STATIC_TLS)]
+    tunables = [
+        item for item in os.environ.get("GLIBC_TUNABLES", "").split(":") if item and not item.startswith(_STATIC_TLS)
+    ]
     return {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}

@@ -31,7 +31,7 @@ _CODES = {name: number for number, name in enumerate(_NAMES)}
 _PLACES = {"stream": 1, "how": 1, "alignment": 2, "block": 3, "count": 3, "size": 4, "source": 4}
 """The place in a record of each number of a step; the last place has the address of the block, where it is known."""
 
-_PLACES_OF = {name: tuple(_PLACES[it] for it in numbers) for name, numbers in OPERATIONS.items()}
+_PLACES_OF = {name: tuple(_PLACES[number] for number in numbers) for name, numbers in OPERATIONS.items()}
 _BEYOND, _BEYOND_COUNTING = 1 << 24, 1 << 56
 """The steps that a thread may take beyond those that are asked for; no number comes to the other."""
 _FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -162,15 +162,17 @@ class Journal:
     def header(self) -> Header:
         """The header."""
         *numbers, requirement, message = _HEADER.unpack_from(self._memory)
-        numbers = [it if it < _BEYOND_COUNTING else 0 for it in numbers]  # the target may have written there
+        numbers = [
+            number if number < _BEYOND_COUNTING else 0 for number in numbers
+        ]  # the target may have written there
         return Header._make((*numbers, _text(requirement), _text(message)))
 
     def counts(self) -> list[Counts]:
         """What each thread has done; nothing if the target has written there."""
-        return [it if self._is_sound(it) else Counts(*[0] * len(it)) for it in self._counts()]
+        return [count if self._is_sound(count) else Counts(*[0] * len(count)) for count in self._counts()]
 
     def _counts(self) -> list[Counts]:
-        return [Counts._make(it) for it in _COUNTS.iter_unpack(self._memory[_HEADER.size : self._records])]
+        return [Counts._make(item) for item in _COUNTS.iter_unpack(self._memory[_HEADER.size : self._records])]
 
     def _is_sound(self, counts: Counts) -> bool:
         return counts.steps <= self._most and max(counts._replace(moved=0)) <= max(counts.steps, 1)
@@ -205,15 +207,19 @@ class Journal:
     def mark(self) -> int:
         """A value that changes when each thread has moved since it last changed, unless it waits or is done."""
         program, counts = self._words[_PROGRAM], self._counts()
-        now = [(program, it.steps, it.moved) for it in counts]
-        if all(it.done or it.waits or one != other for it, one, other in zip(counts, now, self._marked, strict=True)):
+        now = [(program, count.steps, count.moved) for count in counts]
+        if all(
+            pair.done or pair.waits or one != other for pair, one, other in zip(counts, now, self._marked, strict=True)
+        ):
             self._marked = now
             self._mark += 1
         return self._mark
 
     def standing(self) -> int:
         """A thread that is neither done nor waits for others: after a hang, the one that has taken the fewest steps."""
-        working = [(it.steps, thread) for thread, it in enumerate(self._counts()) if not it.done and not it.waits]
+        working = [
+            (count.steps, thread) for thread, count in enumerate(self._counts()) if not count.done and not count.waits
+        ]
         return min(working, default=(0, 0))[1]
 
     def steps(self) -> tuple[HeapStep, ...]:
@@ -230,8 +236,8 @@ class Journal:
     def last_calls(self) -> list[str]:
         """The last call of each thread."""
         calls = [
-            str(self._step(thread, it.steps - 1)) if it.steps else "its start"
-            for thread, it in enumerate(self.counts())
+            str(self._step(thread, count.steps - 1)) if count.steps else "its start"
+            for thread, count in enumerate(self.counts())
         ]
         return calls if self.threads == 1 else [f"{call} of thread {thread}" for thread, call in enumerate(calls)]
 
@@ -242,7 +248,7 @@ class Journal:
         known = 0 < number < len(_NAMES)
         if not known or (block < record[3] and "block" in OPERATIONS[_NAMES[number]]):
             return HeapStep("check", (block,))  # it was handed over, or the target has written there
-        return HeapStep(_NAMES[number], tuple(record[it] for it in _PLACES_OF[_NAMES[number]]))
+        return HeapStep(_NAMES[number], tuple(record[item] for item in _PLACES_OF[_NAMES[number]]))
 
     def close(self) -> None:
         """Release the memory."""

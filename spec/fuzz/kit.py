@@ -385,7 +385,7 @@ class _Campaigns:
             self._examiner.note_failure(error)
             short = raw
         same = next(
-            (it for it in report.violating if short is not None and it is not raw and it.key == short.key), None
+            (item for item in report.violating if short is not None and item is not raw and item.key == short.key), None
         )
         at = report.violating.index(raw)  # it goes only when what it has become is there
         if same is not None:

@@ -52,7 +52,7 @@ Item = HeapStep | Repeat
 
 def unfolded(items: Iterable[Item]) -> tuple[HeapStep, ...]:
     """The steps of steps and loops."""
-    return tuple(chain.from_iterable(it.steps() if isinstance(it, Repeat) else (it,) for it in items))
+    return tuple(chain.from_iterable(item.steps() if isinstance(item, Repeat) else (item,) for item in items))
 
 
 def folded(program: tuple[HeapStep, ...]) -> tuple[Item, ...]:
@@ -114,12 +114,14 @@ def _moved(step: HeapStep, by: int) -> HeapStep:
     if not by:
         return step
     blocks = BLOCKS_OF[step.operation]
-    return HeapStep(step.operation, tuple(it + by if at in blocks else it for at, it in enumerate(step.numbers)))
+    return HeapStep(
+        step.operation, tuple(number + by if at in blocks else number for at, number in enumerate(step.numbers))
+    )
 
 
 def program_as_json(program: tuple[HeapStep, ...]) -> list[Any]:
     """A program as data; a loop is ``["repeat", times, steps]`` or ``["repeat", times, steps, stride]``."""
-    return [_item_as_json(it) for it in folded(program)]
+    return [_item_as_json(item) for item in folded(program)]
 
 
 def _item_as_json(item: Item) -> list[Any]:

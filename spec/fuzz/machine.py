@@ -115,7 +115,7 @@ def allocator_machine(target: object, promises: Mapping[str, str] | None = None)
     def make_driver() -> Driver:
         return Driver(source.open() if source.makes_fresh else first, record)
 
-    rules = {f"rule_{number}": _rule(number, it) for number, it in enumerate(DRAWN)}
+    rules = {f"rule_{number}": _rule(number, item) for number, item in enumerate(DRAWN)}
     machine: Any = type("AllocatorMachine", (AllocatorMachine,), {"make_driver": staticmethod(make_driver), **rules})
     machine.TestCase.settings = settings(
         SEARCH, max_examples=_EXAMPLES, stateful_step_count=_STEPS, phases=tuple(Phase)

@@ -81,7 +81,7 @@ class Mask:
     def leaves_out(self, step: HeapStep) -> bool:
         """Whether a step is left out: a kind without marks stands for all kinds of its operation."""
         kind = kind_of(step)
-        return any(kind == it or kind.startswith(f"{it}-") for it in self.without)
+        return any(kind == item or kind.startswith(f"{item}-") for item in self.without)
 
 
 NO_MASK = Mask()

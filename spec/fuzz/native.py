@@ -119,7 +119,7 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
     symbols: dict[str, str] = {}
     free_parts = iter(address.parts)
     for text in address.symbols:
-        part, equals, symbol = (it.strip() for it in text.partition("="))
+        part, equals, symbol = (item.strip() for item in text.partition("="))
         if equals:
             if part not in (*address.parts, RESET):
                 raise TargetError(

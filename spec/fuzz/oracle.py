@@ -142,7 +142,7 @@ class HeapOracle:
         self._judge_nothing(f"gave {block.handle!r:.60}", ("null", "error"))
         other = self.heap.at(block.address)
         if self._capabilities.zero_size == "unique" and other is None and block.address:
-            same = (it for it in self.heap.blocks.values() if not it.size and it.address == block.address)
+            same = (item for item in self.heap.blocks.values() if not item.size and item.address == block.address)
             other = next(same, None)
         if other is not None:
             raise Violation("A09-zero-size", f"a request for zero bytes gave the memory of {other}")
@@ -201,10 +201,10 @@ class HeapOracle:
                 self._break("A13-zeroed", f"byte {start + at} of {block} is {content[at]:02x}")
 
     def _check_streams(self, block: Block) -> None:
-        self._pending = [it for it in self._pending if it[2].finished < it[3]]
+        self._pending = [item for item in self._pending if item[2].finished < item[3]]
         start, end = block.address, block.address + block.size
         own = self.streams.get(block.stream)
-        there = ((it[2], it[3]) for it in self._pending if it[0] < end and start < it[1])
+        there = ((item[2], item[3]) for item in self._pending if item[0] < end and start < item[1])
         stream = next((stream for stream, queued in there if own is None or not own.is_after(stream, queued)), None)
         problem = stream and f"{block} for stream {block.stream} is memory that {stream} still writes to"
         self.check("A19-stream-order", problem)
@@ -326,7 +326,7 @@ class HeapOracle:
     def order_after_all(self, block: Block) -> None:
         """Note that a block was freed on no stream: a device does that after all work, and anybody may get it then."""
         start, end = block.address, block.address + block.size
-        self._pending = [it for it in self._pending if it[1] <= start or end <= it[0]]
+        self._pending = [item for item in self._pending if item[1] <= start or end <= item[0]]
 
     def judge_free(self, block: Block, error: Exception) -> NoReturn:
         """Judge an error of a free of a live block."""
@@ -367,7 +367,7 @@ class HeapOracle:
             wrong = value != expected if exactly else value < expected
         elif gauge.meaning == "count":
             # Some allocators count blocks of zero bytes, RMM also null pointers; others do not.
-            expected = before + sum(bool(it.size) for it in heap.blocks.values())
+            expected = before + sum(bool(block.size) for block in heap.blocks.values())
             wrong = not expected <= value <= expected + self._nothings
         else:
             expected = before + heap.bytes

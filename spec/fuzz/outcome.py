@@ -83,7 +83,7 @@ def finding_of(death: Death, journal: Journal) -> Finding | None:
     """What the end of a process says of its target, whose steps are in a journal; None if only its time was over."""
     if death.kind == "late":
         return None
-    calls, begun = journal.last_calls(), any(it.steps for it in journal.counts())
+    calls, begun = journal.last_calls(), any(count.steps for count in journal.counts())
     unknown = "before the first step" if journal.sound else "in a step that is not known"
     steps = journal.steps() if journal.threads == 1 else ()
     if death.kind == "hang":

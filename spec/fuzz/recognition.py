@@ -110,7 +110,7 @@ def _attribute(module: Any, place: str, name: str) -> Any:
 def spelling(target: object) -> str | None:
     """The string by which `look_up` finds exactly this target; None if there is none."""
     if isinstance(target, tuple):
-        spelt = [spelling(it) for it in cast("tuple[object, ...]", target)]
+        spelt = [spelling(item) for item in cast("tuple[object, ...]", target)]
         places = {text.partition(":")[0] for text in spelt if text is not None}
         names = [text.partition(":")[2] for text in spelt if text is not None]
         return f"{places.pop()}:{','.join(names)}" if len(places) == 1 and len(names) == len(spelt) else None

@@ -179,7 +179,7 @@ class Replay:
             raise TargetError(f"{path} is no replay: it {fault}; wanted is {_WANTED}")
         program = items_from_json(data["program"])
         finding = Finding(data["property"], data["message"], program, repeats=data["repeats"])
-        wanted: dict[str, Any] = {it.name: data[it.name] for it in fields(FuzzWanted)}
+        wanted: dict[str, Any] = {field.name: data[field.name] for field in fields(FuzzWanted)}
         wanted["skip"] = tuple(wanted["skip"])
         return cls(FuzzWanted(**wanted), finding)
 
@@ -217,7 +217,7 @@ class Replay:
         from .kit import fuzz  # noqa: PLC0415 -- it imports this module
 
         report = fuzz(**{name: value for name, value in vars(self.wanted).items() if name != "named"})
-        found = next((it for it in report.violating if it.requirement == self.finding.requirement), None)
+        found = next((item for item in report.violating if item.requirement == self.finding.requirement), None)
         for why in [] if found is not None else [*report.errors, *filter(None, [report.undone])]:
             raise EngineError(why)
         return found
@@ -231,21 +231,21 @@ class Replay:
     def _lines(self) -> list[str] | None:
         """The steps as lines of Python; None if they are too many."""
         items = folded(self.finding.program)
-        lines = _packed([_statement(it) for it in items]) if len(items) <= MOST_STEPS else []
+        lines = _packed([_statement(item) for item in items]) if len(items) <= MOST_STEPS else []
         return lines if lines and len(lines) <= _MOST_LINES else None
 
     def python(self) -> str:
         """At most ten lines of Python: the steps, or the whole run if the steps do not repeat or are too many."""
-        it = self.wanted
-        target = repr(it.target) if it.named else "target"
-        lines = [] if it.named else [f"# target: {it.target}, as it was given to fuzz"]
-        skip = f", skip={it.skip!r}" if it.skip else ""
+        item = self.wanted
+        target = repr(item.target) if item.named else "target"
+        lines = [] if item.named else [f"# target: {item.target}, as it was given to fuzz"]
+        skip = f", skip={item.skip!r}" if item.skip else ""
         if not self.shows_steps or self._lines is None:
-            call = f"seed={it.seed}, steps={it.steps}, threads={it.threads}, promises={dict(it.promises)!r}"
-            call += f", seconds={it.seconds:g}" if it.seconds != FUZZ.seconds else ""
+            call = f"seed={item.seed}, steps={item.steps}, threads={item.threads}, promises={dict(item.promises)!r}"
+            call += f", seconds={item.seconds:g}" if item.seconds != FUZZ.seconds else ""
             lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}{skip}).require()"]
         else:
-            promises = "".join(f", {name}={text!r}" for name, text in it.promises.items())
+            promises = "".join(f", {name}={text!r}" for name, text in item.promises.items())
             lines += ["from syncedmem.spec.fuzz import driver_of"]
             lines += [f"with driver_of({target}{skip}{promises}) as driver:"]
             lines += [f"    {line}" for line in self._lines]

@@ -83,7 +83,9 @@ class Report:
 
     def done(self, generator: str) -> SuiteResult:
         """What a generator has done until now."""
-        return next((it for it in self.suites if it.name == generator), SuiteResult(generator, 0, 0, 0.0, None))
+        return next(
+            (suite for suite in self.suites if suite.name == generator), SuiteResult(generator, 0, 0, 0.0, None)
+        )
 
     def ran(self, generator: str, rounds: int, steps: int, seconds: float) -> None:
         """Add to what a generator has done."""
@@ -129,7 +131,7 @@ class Report:
     @property
     def unseen(self) -> list[str]:
         """The keys of known findings that were not found."""
-        keys = {name for it in self.violating for name in (it.key, it.requirement)}
+        keys = {name for item in self.violating for name in (item.key, item.requirement)}
         return [key for key in self.known if key not in keys]
 
     @property
@@ -168,11 +170,11 @@ class Report:
 
     def replay(self, finding: Finding) -> Replay:
         """The replay of a finding; that the target is an arena shows only where that is not promised."""
-        it = self.wanted
-        promises = {name: text for name, text in it.promises.items() if name != "reuse" or not finding.is_arena}
-        skip = tuple(dict.fromkeys((*it.skip, *finding.after)))
-        seed = it.seed if finding.seed is None else finding.seed
-        return Replay(replace(it, promises=promises, seed=seed, skip=skip), finding)
+        item = self.wanted
+        promises = {name: text for name, text in item.promises.items() if name != "reuse" or not finding.is_arena}
+        skip = tuple(dict.fromkeys((*item.skip, *finding.after)))
+        seed = item.seed if finding.seed is None else finding.seed
+        return Replay(replace(item, promises=promises, seed=seed, skip=skip), finding)
 
     def c_program(self, finding: Finding, file: str) -> CProgram | None:
         """The program of a finding in C, for a file of this name; None if it has no form in C."""
@@ -191,7 +193,7 @@ class Report:
         times = self.checked[requirement]
         if self.protected and requirement in {"A22-no-crash", "A23-no-hang"}:
             times = self.operations
-        findings = [it for it in found if it.requirement == requirement]
+        findings = [item for item in found if item.requirement == requirement]
         more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
         for finding in sorted(findings, key=lambda finding: finding.known is not None):
             if finding.known is None:
@@ -245,8 +247,13 @@ class Report:
             "skipped": list(self.wanted.skip),
             "known": self.known,
             "generators": [
-                {"generator": it.name, "operations": it.steps, "seconds": round(it.seconds, 3), "rate": round(it.rate)}
-                for it in self.suites
+                {
+                    "generator": suite.name,
+                    "operations": suite.steps,
+                    "seconds": round(suite.seconds, 3),
+                    "rate": round(suite.rate),
+                }
+                for suite in self.suites
             ],
             "notes": self.notes,
             "requirements": [

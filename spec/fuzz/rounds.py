@@ -193,9 +193,9 @@ def fixed_rounds(driver: Driver, deadline: float) -> Sequence[Callable[[], None]
         [*taken, *(HeapStep("use_all", (i,)) for i in range(len(edges))), *gone],
         [allocated(0, 100), HeapStep("copy_nothing", ()), HeapStep("free_foreign", ()), HeapStep("check", (0,))],
         _too_much(0),
-        *([HeapStep("request_too_many", it)] for it in (TOO_MANY if target.take_many else ())),
+        *([HeapStep("request_too_many", item)] for item in (TOO_MANY if target.take_many else ())),
         [allocated(0, 100), *(HeapStep("resize_too_much", (0, size)) for size in TOO_MUCH), allocated(1, 100)],
-        *([*_aligned_then_resized(it)] for it in (_ALIGNED if target.take_aligned else ())),
+        *([*_aligned_then_resized(item)] for item in (_ALIGNED if target.take_aligned else ())),
         *([*there, step] for there, step in (_contracts() if target.contracts else ())),
         [*(allocated(i, 16 + i % 48) for i in range(_MANY)), *(freed(i) for i in range(0, _MANY, 2))],
         [*once, *(HeapStep("request_too_much", (TOO_MUCH[0], 0)) for _ in range(_REFUSALS)), *once],
@@ -248,7 +248,7 @@ def late_rounds(driver: Driver, deadline: float) -> Sequence[Callable[[], None]]
     """The rounds that are taken last: cycles in more classes, those that shrink, and giant sizes, which take long."""
     cycles = [(size, _CLASS_BYTES // size, PLAIN) for size in _OTHER_CLASSES]
     cycles += [(size, max(_CLASS_BYTES // size, 48), SHRUNK) for size in _SHRUNK]
-    return [*(partial(_turn, driver, it) for it in cycles), partial(_climb, driver, deadline)]
+    return [*(partial(_turn, driver, cycle) for cycle in cycles), partial(_climb, driver, deadline)]
 
 
 def _turn(driver: Driver, cycle: tuple[int, int, int]) -> None:

@@ -231,14 +231,14 @@ def _around(step: HeapStep) -> Program:
     blocks = range(len(BLOCKS_OF[step.operation]))
     for block, at in enumerate(BLOCKS_OF[step.operation]):
         numbers[at] = block
-    there = [allocated(it, _SIZE) for it in blocks if step.operation not in TAKES]
+    there = [allocated(block, _SIZE) for block in blocks if step.operation not in TAKES]
     return (*there, HeapStep(step.operation, tuple(numbers)), *map(freed, blocks))
 
 
 def _alike(budget: _Budget) -> None:
     """Leave out whole operations, make all sizes the same, and requests plain, as far as it fails."""
     for operation in OPERATIONS:
-        budget.fails(tuple(it for it in budget.shortest if it.operation != operation))
+        budget.fails(tuple(item for item in budget.shortest if item.operation != operation))
     for change in (_plain, _of_one_size):
         budget.fails(tuple(map(change, budget.shortest)))
     budget.fails(_renumbered(budget.shortest))
@@ -266,7 +266,7 @@ def _simpler(item: Item) -> Iterator[Item]:
         rest = item.body[:at], item.body[at + 1 :]
         if len(item.body) > 1:
             yield item._replace(body=rest[0] + rest[1])
-        yield from (item._replace(body=(*rest[0], it, *rest[1])) for it in _simpler_step(step))
+        yield from (item._replace(body=(*rest[0], entry, *rest[1])) for entry in _simpler_step(step))
 
 
 def _simpler_step(step: HeapStep) -> Iterator[HeapStep]:
@@ -278,11 +278,11 @@ def _simpler_step(step: HeapStep) -> Iterator[HeapStep]:
         if name == "alignment":
             smaller = tuple(_smaller_alignments(number))
         elif name in {"size", "count"}:
-            smaller = (*(it for it in _ROUND if it < number), *_smaller(number, 1))
+            smaller = (*(item for item in _ROUND if item < number), *_smaller(number, 1))
         else:
             continue
-        for it in dict.fromkeys(smaller):
-            yield HeapStep(step.operation, (*step.numbers[:at], it, *step.numbers[at + 1 :]))
+        for item in dict.fromkeys(smaller):
+            yield HeapStep(step.operation, (*step.numbers[:at], item, *step.numbers[at + 1 :]))
 
 
 def _smaller(number: int, least: int) -> Iterator[int]:

@@ -148,8 +148,8 @@ class _Failure:
     __slots__ = ("later", "number", "words")
 
     def __init__(self, number: int, words: str) -> None:
-        self.number = number
-        self.words = words
+        self.number: int = number
+        self.words: str = words
         self.later: _Failure | None = None
 
 
@@ -173,7 +173,7 @@ class SimulatedStream:
 
     def __init__(self, space: DeviceSpace, number: int) -> None:
         self.space = space
-        self.number = number
+        self.number: int = number
         # Each operation with its number.  Numbers rise; after an interrupt one may be missing.
         self._queue: deque[tuple[int, Callable[[], object]]] = deque()
         self._newest = 0

@@ -122,7 +122,7 @@ _DRIVER = (_HERE / "driver.c", _HERE / "oracle.h")
 def compiled_driver() -> Path:
     """The native driver, compiled if this version of it is not in the cache."""
     flags = ["-std=gnu11", "-O3", "-g", "-pthread"]
-    name = f"driver-{_digest(*(it.read_bytes() for it in _DRIVER), *flags, *_words('CC'))}"
+    name = f"driver-{_digest(*(item.read_bytes() for item in _DRIVER), *flags, *_words('CC'))}"
     if os.access(folder() / name, os.X_OK):
         return folder() / name
     return _compiled("CC", [*flags, str(_DRIVER[0]), "-ldl"], name, "the native driver")

@@ -122,7 +122,7 @@ class NativeDriver:
 
     def taken(self) -> int:
         """The steps of the present process until now; from any thread."""
-        return 0 if self._journal is None else sum(it.steps for it in self._journal.counts())
+        return 0 if self._journal is None else sum(count.steps for count in self._journal.counts())
 
     def _run(self, journal: Journal, options: dict[str, Any], seconds: float) -> Death:
         """Run the driver; how it ended."""
@@ -140,15 +140,15 @@ class NativeDriver:
             death.detail in FROM_OUTSIDE or (death.detail in _NO_BEGIN and not header.rounds)
         ):
             raise TargetError(f"the native driver {death.how}")
-        served, freed = sum(it.served for it in counts), sum(it.freed for it in counts)
-        operations = sum(it.steps for it in counts)
+        served, freed = sum(count.served for count in counts), sum(count.freed for count in counts)
+        operations = sum(count.steps for count in counts)
         checked = dict.fromkeys(_OF_EACH_BLOCK, served) | {
             "A04-contents-kept": freed,
-            "A06-out-of-memory": sum(it.refused for it in counts),
+            "A06-out-of-memory": sum(count.refused for count in counts),
             "A07-free-accepts": freed,
-            "A09-zero-size": sum(it.nothings for it in counts),
-            "A13-zeroed": sum(it.zeroed for it in counts) + (served if self._capabilities.zeroed else 0),
-            "A14-resize-keeps": sum(it.resized for it in counts),
+            "A09-zero-size": sum(count.nothings for count in counts),
+            "A13-zeroed": sum(count.zeroed for count in counts) + (served if self._capabilities.zeroed else 0),
+            "A14-resize-keeps": sum(count.resized for count in counts),
             "A20-threads": operations if journal.threads > 1 else 0,
         }
         return Outcome(

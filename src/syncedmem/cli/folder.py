@@ -62,8 +62,8 @@ class RunFolder:
         if name not in self._names:
             stem, ending = name.rsplit(".", 1)
             names = (name if n == 1 else f"{stem}-{n}.{ending}" for n in count(1))
-            free = (it for it in names if it not in self._names.values())
-            self._names[name] = next(it for it in free if not os.path.lexists(self._out / it))
+            free = (name for name in names if name not in self._names.values())
+            self._names[name] = next(name for name in free if not os.path.lexists(self._out / name))
         return self._out / self._names[name]
 
     def keep(self, files: Mapping[Path, str], report: Mapping[str, Any]) -> None:

@@ -460,7 +460,8 @@ def _print_verdict(console: Console, report: Report) -> None:
         )
     say(f"{report.operations:,} operations in {report.seconds:.1f} s on {report.kind}")
     verdicts = report.verdicts()
-    say(f"checked: {', '.join(it.requirement[:3] for it in verdicts if it.status != 'not checked') or 'nothing'}")
+    checked = [verdict.requirement[:3] for verdict in verdicts if verdict.status != "not checked"]
+    say(f"checked: {', '.join(checked) or 'nothing'}")
     reasons: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.status == "not checked":

@@ -111,7 +111,7 @@ def _run_vectors(file: Path, target: str | None, command: str | None, profile: s
     if profile not in PROFILES:
         raise InvalidArgumentError("--profile", profile, f"one of {', '.join(PROFILES)}")
     every = read_vectors(file, None if machine is None else machine_named(machine))
-    vectors = [it for it in every if profile == "safe" or it["profile"] == profile]
+    vectors = [vector for vector in every if profile == "safe" or vector["profile"] == profile]
     failed, beyond, others = 0, 0, Counter[str]()
     with _subjects(target, command, machine) as subject_for:
         for vector in vectors:

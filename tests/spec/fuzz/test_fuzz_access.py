@@ -33,7 +33,7 @@ def test_what_is_no_memory_is_a_finding() -> None:
 
     for handle in ("text", 1.5, True):
         report = fuzz((giving(handle), ignore), steps=100)
-        assert "A05-served" in [it.requirement for it in report.findings]
+        assert "A05-served" in [finding.requirement for finding in report.findings]
         assert f"gave {handle!r}, which is no memory" in report.findings[0].message
 
 
@@ -89,9 +89,9 @@ def test_a_target_without_readable_memory_is_checked_for_the_rest() -> None:
             """Do nothing: no address is used again."""
 
     report = fuzz(Far, steps=1_000)
-    verdict = next(it for it in report.verdicts() if it.requirement == "A04-contents-kept")
+    verdict = next(verdict for verdict in report.verdicts() if verdict.requirement == "A04-contents-kept")
 
-    assert [] == [(it.requirement, it.message) for it in report.findings]
+    assert [] == [(finding.requirement, finding.message) for finding in report.findings]
     assert ("not checked", "the host cannot read the memory, and the target has no read and write") == (
         verdict.status,
         verdict.detail,
@@ -124,13 +124,13 @@ def test_a_target_may_have_its_own_read_and_write() -> None:
 
     report = fuzz(Own, steps=1_000, promises={"zeroed": "yes"})
 
-    assert [] == [(it.requirement, it.message) for it in report.findings]
+    assert [] == [(finding.requirement, finding.message) for finding in report.findings]
 
 
 def test_where_bytes_cannot_be_read_nothing_about_them_has_passed() -> None:
     """Calls of calloc, realloc and copy alone say nothing about contents."""
     report = fuzz(Pool, promises={"host_readable": "no"}, steps=2_000)
-    verdicts = {it.requirement: it for it in report.verdicts()}
+    verdicts = {verdict.requirement: verdict for verdict in report.verdicts()}
 
     for requirement in OF_CONTENTS:
         assert ("not checked", report.unread) == (verdicts[requirement].status, verdicts[requirement].detail)

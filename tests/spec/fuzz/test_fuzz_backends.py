@@ -21,14 +21,14 @@ def test_a_real_allocator_passes(backend: Backend) -> None:
         skip=backend.known,
     )
 
-    assert [] == [(it.requirement, it.message) for it in report.findings]
+    assert [] == [(finding.requirement, finding.message) for finding in report.findings]
     assert report.operations >= backend.steps
 
 
 @pytest.mark.parametrize("name", ["glibc", "jemalloc", "mimalloc", "tcmalloc"])
 def test_the_libraries_are_named_as_the_guide_names_them(name: str) -> None:
     """All of their functions are called; with four of them the page said that two libraries passed."""
-    assert "*" in str(next(it for it in BACKENDS if it.name == name).target())
+    assert "*" in str(next(backend for backend in BACKENDS if backend.name == name).target())
 
 
 @pytest.mark.deep
@@ -39,16 +39,16 @@ def test_the_libraries_are_named_as_the_guide_names_them(name: str) -> None:
         (
             "tcmalloc",
             [
-                *(("allocate", it, 576) for it in range(64)),
-                *(("resize", it, 512) for it in range(64)),
-                *(("free", it) for it in range(64)),
-                *(("allocate", it, 7, 512) for it in range(64, 128)),
+                *(("allocate", number, 576) for number in range(64)),
+                *(("resize", number, 512) for number in range(64)),
+                *(("free", number) for number in range(64)),
+                *(("allocate", number, 7, 512) for number in range(64, 128)),
             ],
         ),
     ],
 )
 def test_what_is_known_of_a_library_is_so(name: str, steps: list[tuple[str, *tuple[int, ...]]]) -> None:
-    backend = next(it for it in BACKENDS if it.name == name)
+    backend = next(backend for backend in BACKENDS if backend.name == name)
     program = [[operation, *numbers] for operation, *numbers in steps]
     finding = Finding("A03-aligned", "", tuple(map(HeapStep.from_json, program)))
     again = Replay(FuzzWanted(str(backend.target()), backend.promises), finding).run()

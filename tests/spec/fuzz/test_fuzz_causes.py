@@ -33,7 +33,7 @@ def test_one_bug_is_one_finding_with_its_consequences(bug: SeededBug) -> None:
 
     assert SHORTEST.get(bug.name, bug.requirement) == found.requirement
     assert found.consequences
-    assert bug.requirement in {found.requirement, *(it.requirement for it in found.consequences)}
+    assert bug.requirement in {found.requirement, *(consequence.requirement for consequence in found.consequences)}
     assert 1 == sum(verdict.status == "failed" for verdict in report.verdicts())
 
 
@@ -100,7 +100,7 @@ def test_a_report_lists_consequences_under_their_finding(tmp_path: Path) -> None
     (cause,) = json.loads(run.stdout)["findings"]
     (file,) = tmp_path.glob("A14-resize-keeps.json")
 
-    assert ["A14-resize-keeps", "A15-copies"] == [it["requirement"] for it in cause["consequences"]]
+    assert ["A14-resize-keeps", "A15-copies"] == [item["requirement"] for item in cause["consequences"]]
     assert "with driver_of(" in cause["python"]
     assert "This may follow from the same bug. Mend A04-contents-kept first, and run again:" in run.stderr
     for name in ("A04-contents-kept", "A14-resize-keeps"):

@@ -27,7 +27,7 @@ def test_reports_are_joined_by_the_shortest_program() -> None:
     other = replace(one, wanted=replace(one.wanted, seed=7), violating=[longer], notes=["slow"], errors=[])
     both = joined([other, one])
 
-    assert [(finding.program, 0, 4)] == [(it.program, it.seed, it.times) for it in both.violating]
+    assert [(finding.program, 0, 4)] == [(item.program, item.seed, item.times) for item in both.violating]
     assert 2 * one.operations == both.operations
     assert 2 * one.checked["A16-no-leaks"] == both.checked["A16-no-leaks"]
     assert (["slow"], 2 * one.planned) == (both.notes, both.planned)
@@ -54,7 +54,7 @@ def test_the_seeds_of_a_lost_worker_are_dealt_again() -> None:
 
     assert lost
     assert 4 * min(4_000, 45_000) == report.planned
-    assert "A01-distinct-pointers" in [it.requirement for it in report.findings]
+    assert "A01-distinct-pointers" in [finding.requirement for finding in report.findings]
     assert not report.errors
 
 
@@ -69,7 +69,7 @@ def test_an_interrupt_ends_all_runs_and_what_was_found_stays() -> None:
     with pytest.raises(KeyboardInterrupt):
         fuzz_on_cluster(WRONG, jobs=2, seconds=600, steps=1 << 30, on_change=found.append, on_progress=interrupt)
 
-    assert "A01-distinct-pointers" in [it.requirement for it in found[-1].findings]
+    assert "A01-distinct-pointers" in [finding.requirement for finding in found[-1].findings]
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def arenas(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_arena_is_told_as_what_it_is_and_once(arenas: Path) -> None:
     report = fuzz(f"{arenas}:Arena", steps=20_000)
 
-    assert [("A16-no-leaks", True)] == [(it.requirement, it.is_arena) for it in report.findings]
+    assert [("A16-no-leaks", True)] == [(finding.requirement, finding.is_arena) for finding in report.findings]
     assert "--promise reuse=no" in report.findings[0].message
     assert (HeapStep("reuse", (64, 4096)),) == report.findings[0].program
 
@@ -127,7 +127,7 @@ def test_an_arena_is_told_as_what_it_is_and_once(arenas: Path) -> None:
 def test_an_arena_that_says_so_passes_and_its_resets_are_tried(arenas: Path) -> None:
     report = fuzz(f"{arenas}:Arena", steps=4_000, promises={"reuse": "no"})
 
-    assert report.passed, [it.message for it in report.findings]
+    assert report.passed, [finding.message for finding in report.findings]
     assert report.checked["A07-free-accepts"]
 
 
@@ -138,7 +138,10 @@ def test_a_reset_that_is_wrong_is_found(arenas: Path, name: str, requirements: s
     report = fuzz(f"{arenas}:{name}", steps=4_000, promises={"reuse": "no"}, seconds=60, first=True)
 
     assert report.findings
-    assert {it.requirement for it in report.findings} <= requirements | {"A01-distinct-pointers", "A02-no-overlap"}
+    assert {finding.requirement for finding in report.findings} <= requirements | {
+        "A01-distinct-pointers",
+        "A02-no-overlap",
+    }
 
 
 def test_what_was_served_before_a_reset_is_asked_for_again(arenas: Path) -> None:
@@ -153,7 +156,7 @@ def test_what_was_served_before_a_reset_is_asked_for_again(arenas: Path) -> None
 def test_slow_is_not_wrong(arenas: Path) -> None:
     report = fuzz(f"{arenas}:Slow", steps=6_000, hang=0.4)
 
-    assert ([], True) == ([it.message for it in report.findings], report.passed)
+    assert ([], True) == ([finding.message for finding in report.findings], report.passed)
     assert any(note.startswith("slow: ") for note in report.notes)
 
 
@@ -162,7 +165,7 @@ def test_what_hangs_only_in_an_old_process_is_not_slow(arenas: Path, name: str) 
     """Its last round, taken alone, came to its end; so it was told as slow, and the run passed."""
     report = fuzz(f"{arenas}:{name}", steps=6_000, hang=0.4, first=True)
 
-    assert [("A23-no-hang", False)] == [(it.requirement, it.repeats) for it in report.findings]
+    assert [("A23-no-hang", False)] == [(finding.requirement, finding.repeats) for finding in report.findings]
     assert not report.notes
 
 

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 INLINE = [ALLOCATOR_BUGS[name] for name in ("OneByteShort", "NoLocks")]
 
 
-@pytest.mark.parametrize("bug", INLINE, ids=lambda it: it.name)
+@pytest.mark.parametrize("bug", INLINE, ids=lambda item: item.name)
 def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
     """An object has no name by which a worker process could find it, so it is tested in this process."""
     # The number of steps ends the run. With the default time limit, a busy machine could end it too early.
     report = fuzz(bug.make, promises=bug.promises, threads=bug.threads, steps=20_000, seconds=600, first=True)
 
-    assert [bug.requirement] == [it.requirement for it in report.findings]
+    assert [bug.requirement] == [finding.requirement for finding in report.findings]
     with pytest.raises(Violation, match=bug.requirement):
         report.require()
 
@@ -48,9 +48,9 @@ def test_a_correct_pool_passes_every_generator(make: type) -> None:
     report = fuzz(make, promises=promises, threads=3, steps=20_000)
     report.require()
 
-    assert ["fast", "threads"] == [it.name for it in report.suites]
-    assert all(it.rate > 0 for it in report.suites)
-    unchecked = {it.requirement for it in report.verdicts() if it.status == "not checked"}
+    assert ["fast", "threads"] == [suite.name for suite in report.suites]
+    assert all(suite.rate > 0 for suite in report.suites)
+    unchecked = {verdict.requirement for verdict in report.verdicts() if verdict.status == "not checked"}
     in_this_process = {"A08-size-known", "A22-no-crash", "A23-no-hang", "A25-no-starvation"}
     assert make is not Pool or unchecked <= in_this_process | {"A26-c-contracts", "A27-survives-fork"}
 
@@ -93,5 +93,5 @@ def test_a_finding_that_could_not_be_made_short_is_kept(monkeypatch: pytest.Monk
     monkeypatch.setattr("syncedmem.spec.fuzz.jobs.perform", broken)
     report = fuzz(PutBackTwice, steps=2_000, first=True)
 
-    assert [("A01-distinct-pointers", False)] == [(it.requirement, it.shrunk) for it in report.findings]
+    assert [("A01-distinct-pointers", False)] == [(finding.requirement, finding.shrunk) for finding in report.findings]
     assert "KeyError: 'shorten'" in report.errors[0]

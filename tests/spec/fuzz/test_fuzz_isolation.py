@@ -147,7 +147,7 @@ def test_a_finding_that_does_not_come_again_is_kept_as_it_was() -> None:
 
     report = fuzz(Moody, promises={"alignment": "64"}, steps=2_000)
 
-    assert ["A03-aligned"] == [it.requirement for it in report.findings]
+    assert ["A03-aligned"] == [finding.requirement for finding in report.findings]
     assert (False, False) == (report.findings[0].shrunk, report.findings[0].repeats)
     assert "fuzz(" in report.replay(report.findings[0]).python()
 
@@ -179,7 +179,7 @@ def test_without_room_for_a_second_look_a_finding_stays_as_it_is(monkeypatch: py
     monkeypatch.setattr(Isolated, "__init__", begin_once)
     report = fuzz("mutants.allocator.placement:PutBackTwice", steps=2_000, first=True)
 
-    assert ["A01-distinct-pointers"] == [it.requirement for it in report.findings]
+    assert ["A01-distinct-pointers"] == [finding.requirement for finding in report.findings]
     assert ["here: No space left on device"] == report.errors
 
 
@@ -210,4 +210,4 @@ def test_an_interrupt_while_a_finding_is_exchanged_does_not_lose_it(monkeypatch:
     with pytest.raises(KeyboardInterrupt):
         fuzz(ALLOCATOR_BUGS["PutBackTwice"].make, steps=2_000, on_change=kept.append)
 
-    assert ["A01-distinct-pointers"] == [it.requirement for it in kept[-1].findings]
+    assert ["A01-distinct-pointers"] == [finding.requirement for finding in kept[-1].findings]

@@ -52,7 +52,7 @@ def test_what_repeats_is_written_as_a_loop(name: str) -> None:
     program, written = LOOPS[name]
     items = folded(program)
 
-    assert written == [str(it) for it in items]
+    assert written == [str(item) for item in items]
     assert program == unfolded(items) == items_from_json(program_as_json(program))
 
 
@@ -121,7 +121,7 @@ def test_an_alignment_stays_a_power_of_two() -> None:
         return any(step.numbers[2] > 100 for step in program)
 
     assert (taken(0, 1, 128),) == shortened((taken(3, 1000, 4096),), fails)
-    assert all(it & (it - 1) == 0 for it in seen)
+    assert all(item & (item - 1) == 0 for item in seen)
 
 
 def test_the_same_finding_always_becomes_the_same_program() -> None:

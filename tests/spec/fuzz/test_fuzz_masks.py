@@ -39,7 +39,7 @@ def both(tmp_path: Path) -> Any:
     def make(one: str, other: str) -> str:
         classes = [ALLOCATOR_BUGS[name].make for name in (one, other)]
         file = tmp_path / "both.py"
-        imports = "".join(f"from {it.__module__} import {it.__name__}\n" for it in classes)
+        imports = "".join(f"from {kind.__module__} import {kind.__name__}\n" for kind in classes)
         file.write_text(f"{imports}class Both({one}, {other}):\n    pass\n", encoding="utf-8")
         return f"{file}:Both"
 
@@ -58,7 +58,9 @@ def test_of_two_bugs_both_are_reported(one: str, other: str, both: Any) -> None:
     hang = 0.5 if "WaitsForItself" in (one, other) else 5  # of which there are many in a run
     report = fuzz(both(one, other), promises=promises, steps=20_000, seconds=600, hang=hang)
 
-    assert wanted <= {it.requirement for it in report.with_consequences}, [it.key for it in report.findings]
+    assert wanted <= {consequence.requirement for consequence in report.with_consequences}, [
+        finding.key for finding in report.findings
+    ]
     assert len(report.findings) >= 2 or wanted == {"A02-no-overlap", "A04-contents-kept"}
     assert not report.errors
 
@@ -90,12 +92,12 @@ def test_a_crash_may_be_skipped(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_a_known_finding_is_no_failure(tmp_path: Path) -> None:
     file = tmp_path / "known.txt"
-    keys = [it.key for it in fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000).findings]
+    keys = [finding.key for finding in fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000).findings]
     lines = "".join(f"{key}  # until March\n" for key in keys)
     file.write_text(f"# ours\n\n{lines}A24-closes\n", encoding="utf-8")
     report = fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000, known=file)
     verdict = report.verdict("A17-statistics")
-    found = {it.key: it.known for it in report.findings}
+    found = {finding.key: finding.known for finding in report.findings}
 
     assert dict.fromkeys(keys, "until March") == found
     assert report.unseen == ["A24-closes"]
@@ -114,7 +116,7 @@ def test_a_known_finding_is_not_the_first_one(tmp_path: Path) -> None:
     file.write_text("A17  # ours\n", encoding="utf-8")
     report = fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000, first=True, known=file)
 
-    assert ["A17-statistics"] == [it.requirement for it in report.findings]
+    assert ["A17-statistics"] == [finding.requirement for finding in report.findings]
     assert 2 * report.done("fast").steps >= report.planned
 
 
@@ -149,4 +151,4 @@ def test_a_round_ends_where_nothing_more_can_be_judged() -> None:
     """After two blocks at one place the shadow heap would be wrong."""
     report = fuzz(ALLOCATOR_BUGS["WrapsAround"].make, steps=3_000, skip=["A01", "A02"])
 
-    assert "A01-distinct-pointers" not in {it.requirement for it in report.findings}
+    assert "A01-distinct-pointers" not in {finding.requirement for finding in report.findings}

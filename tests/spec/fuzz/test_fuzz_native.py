@@ -146,7 +146,7 @@ def test_null_and_zeros_are_judged_as_promised(
 def test_an_allocator_that_mostly_refuses_is_legal_too(of: int, tmp_path: Path) -> None:
     moody = f"void *take(size_t n) {{ return rand() % {of} ? 0 : malloc(n); }} void give(void *p) {{ free(p); }}"
 
-    assert [None] == list({it.finding for it in outcomes(source(tmp_path, moody))})
+    assert [None] == list({outcome.finding for outcome in outcomes(source(tmp_path, moody))})
 
 
 # --- how a process ends
@@ -185,7 +185,7 @@ def test_what_is_skipped_hides_nothing_from_it() -> None:
     target = f"{SUPPORT / 'faulty_allocators.c'}:dirty_malloc,dirty_free,dirty_calloc"
 
     assert "A13-zeroed" == finding(target).requirement
-    assert {None} == {it.finding for it in outcomes(target, unjudged=["A13-zeroed"])}
+    assert {None} == {outcome.finding for outcome in outcomes(target, unjudged=["A13-zeroed"])}
 
 
 def test_blocks_that_are_not_aligned_and_may_be_so_do_not_overlap(tmp_path: Path) -> None:
@@ -198,14 +198,14 @@ def test_blocks_that_are_not_aligned_and_may_be_so_do_not_overlap(tmp_path: Path
     )
     found = outcomes(packed, promises={"alignment": "16"}, unjudged=["A03-aligned"], steps=100_000)
 
-    assert {None} == {it.finding for it in found}
+    assert {None} == {item.finding for item in found}
 
 
 def test_too_much_is_not_asked_for_where_that_is_left_unjudged(tmp_path: Path) -> None:
     """What was served was never freed."""
     text = "void *take(size_t n) { if (n >> 46) abort(); return malloc(n); } void give(void *p) { free(p); }"
 
-    assert {None} == {it.finding for it in outcomes(source(tmp_path, text), unjudged=["A06-out-of-memory"])}
+    assert {None} == {outcome.finding for outcome in outcomes(source(tmp_path, text), unjudged=["A06-out-of-memory"])}
 
 
 def test_what_is_known_hides_nothing_from_it_either(tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def test_a_run_with_threads_uses_it() -> None:
     target = f"{SUPPORT / 'racing_allocators.c'}:yield_malloc,pop_free"
     report = fuzz(target, threads=4, steps=400_000, promises=UNFORKED)
 
-    assert ["A20-threads"] == [it.requirement for it in report.findings]
-    assert ["fast", "threads", "native"] == [it.name for it in report.suites]
+    assert ["A20-threads"] == [finding.requirement for finding in report.findings]
+    assert ["fast", "threads", "native"] == [suite.name for suite in report.suites]
     assert f"fuzz({target!r}, seed=0, steps=400000, threads=4" in report.replay(report.findings[0]).python()
 
 
@@ -237,8 +237,8 @@ def test_one_finding_of_several_threads_is_enough(skip: tuple[str, ...], finding
     target = f"{SUPPORT / 'racing_allocators.c'}:yield_malloc,pop_free"
     report = fuzz(target, threads=4, steps=20_000, skip=skip, promises=UNFORKED)
 
-    assert findings == [it.requirement for it in report.findings]
-    assert "threads" in [it.name for it in report.suites]
+    assert findings == [finding.requirement for finding in report.findings]
+    assert "threads" in [suite.name for suite in report.suites]
 
 
 @pytest.mark.parametrize(("requirement", "passed"), [("A16-no-leaks", True), ("A22-no-crash", False)])
@@ -264,7 +264,7 @@ def test_without_a_compiler_the_python_generator_is_used(monkeypatch: pytest.Mon
     report = fuzz("libc.so.6:malloc,free", steps=500, threads=2)
 
     assert report.passed
-    assert ["fast", "threads"] == [it.name for it in report.suites]
+    assert ["fast", "threads"] == [suite.name for suite in report.suites]
     note = "the native driver cannot be compiled: there is no no-such-compiler; install it, or set CC"
     assert [f"the native driver has not run: {note}"] * 2 == report.notes
 
@@ -294,8 +294,8 @@ def test_a_source_is_compiled_once_in_a_run(tmp_path: Path, monkeypatch: pytest.
     target = source(tmp_path, f"{shifted}\nvoid give(void *p) {{ if (p) free((char *)p - 8); }}")
     report = fuzz(target, steps=2_000, promises={"alignment": "16"})
 
-    assert "A03-aligned" in [it.requirement for it in report.findings]
-    assert "native" in [it.name for it in report.suites]
+    assert "A03-aligned" in [finding.requirement for finding in report.findings]
+    assert "native" in [suite.name for suite in report.suites]
     assert 1 == log.read_text("utf-8").count("pool.c")
 
 

@@ -60,8 +60,8 @@ def test_every_convention_is_recognised_and_fuzzed(target: object, kind: str) ->
     report = fuzz(target, steps=1_500)
 
     assert kind == report.kind
-    assert [] == [(it.requirement, it.message) for it in report.findings]
-    assert {"passed"} == {it.status for it in report.verdicts() if it.requirement == "A04-contents-kept"}
+    assert [] == [(finding.requirement, finding.message) for finding in report.findings]
+    assert {"passed"} == {verdict.status for verdict in report.verdicts() if verdict.requirement == "A04-contents-kept"}
 
 
 class Wrong:
@@ -73,8 +73,8 @@ class Wrong:
     def keyword(self, size: int, *, flavour: str) -> int:
         raise AssertionError((size, flavour))
 
-    def one(self, it: int) -> int:
-        raise AssertionError(it)
+    def one(self, number: int) -> int:
+        raise AssertionError(number)
 
 
 def with_methods(**names: str) -> object:
@@ -148,7 +148,7 @@ def test_targets_are_spelt_so_that_they_are_found_again(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "__main__", main)
 
     assert [f"{here}:Rmm", f"{here}:pair_take,plain_give"] == [spelling(Rmm), spelling((pair_take, plain_give))]
-    assert [None] * 4 == [spelling(it) for it in (Rmm(), lambda: None, (pair_take, len), script)]
+    assert [None] * 4 == [spelling(item) for item in (Rmm(), lambda: None, (pair_take, len), script)]
     main.__file__ = str(tmp_path / "script.py")
     assert f"{tmp_path}/script.py:Script" == spelling(script)
     assert look_up(f"{here}:Rmm") is Rmm

@@ -206,7 +206,7 @@ def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     assert "passed. Seed 0." in result.output
     assert (4, True, []) == (report["format"], report["passed"], report["findings"])
     required = requirements_of("allocator")
-    assert list(required) == [it["requirement"] for it in report["requirements"]]
+    assert list(required) == [item["requirement"] for item in report["requirements"]]
     assert {"tests": str(len(required)), "failures": "0"} == {key: suite.attrib[key] for key in ("tests", "failures")}
     assert len(suite) == len(required)
 
@@ -214,7 +214,7 @@ def test_the_command_passes_what_passes(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_reasons_name_what_is_missing() -> None:
     report = fuzz("libc.so.6:malloc,free", steps=500)
-    reasons = {it.requirement: it.detail for it in report.verdicts() if it.status == "not checked"}
+    reasons = {verdict.requirement: verdict.detail for verdict in report.verdicts() if verdict.status == "not checked"}
 
     assert "stream_ordered" in reasons["A19-stream-order"]
     assert "say --threads N" == reasons["A20-threads"]

@@ -68,7 +68,9 @@ def catch(name: str, target: object, requirement: str, promises: Mapping[str, st
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("bug", [it for it in ALLOCATOR_BUGS.values() if it.name not in LOOPS], ids=lambda it: it.name)
+@pytest.mark.parametrize(
+    "bug", [bug for bug in ALLOCATOR_BUGS.values() if bug.name not in LOOPS], ids=lambda item: item.name
+)
 def test_the_fuzzer_catches(bug: SeededBug, refuse: Refuse) -> None:
     """It names the broken requirement."""
     finding = catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
@@ -88,7 +90,7 @@ def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: st
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("bug", IN_C, ids=lambda it: it.symbols.partition(",")[0])
+@pytest.mark.parametrize("bug", IN_C, ids=lambda item: item.symbols.partition(",")[0])
 def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, refuse: Refuse) -> None:
     """A function in C may end the process, or never return."""
     target = f"{library}:{bug.symbols}?abi={bug.abi}"
@@ -98,7 +100,7 @@ def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, refuse: Refuse) -> 
 
 
 def test_there_are_many_bugs_and_one_for_every_requirement() -> None:
-    seeded = {bug.requirement for bug in ALLOCATOR_BUGS.values()} | {it.requirement for it in IN_C}
+    seeded = {bug.requirement for bug in ALLOCATOR_BUGS.values()} | {item.requirement for item in IN_C}
 
     assert len(ALLOCATOR_BUGS) + len(IN_C) >= 25
     assert set(requirements_of("allocator")) == seeded
@@ -123,7 +125,9 @@ def test_every_c_convention_is_driven(library: Path, symbols: str, abi: str) -> 
         driver.calloc(1, 100)
     report = fuzz(target, steps=10_000)
 
-    assert [] == [(it.requirement, it.message) for it in report.findings]
+    assert [] == [(finding.requirement, finding.message) for finding in report.findings]
     assert {"A04-contents-kept": "passed"} == {
-        it.requirement: it.status for it in report.verdicts() if it.requirement == "A04-contents-kept"
+        verdict.requirement: verdict.status
+        for verdict in report.verdicts()
+        if verdict.requirement == "A04-contents-kept"
     }

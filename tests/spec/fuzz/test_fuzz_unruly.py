@@ -44,7 +44,7 @@ def test_what_writes_into_every_file_of_its_process_is_no_bug_of_an_allocator(tm
     act = f"\n            try: {writes}\n            except OSError: pass"
     report = fuzz(target(tmp_path, act), steps=500, hang=20)
 
-    assert ([], []) == ([it.message for it in report.findings], report.errors)
+    assert ([], []) == ([finding.message for finding in report.findings], report.errors)
 
 
 def test_a_crash_is_one_although_a_child_stays(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_crash_is_one_although_a_child_stays(tmp_path: Path) -> None:
     act = f"\n            {FORKS_AND_LEAVES_A_CHILD}\n            os.abort()"
     report = fuzz(target(tmp_path, act), steps=500, hang=20, first=True)
 
-    assert ["A22-no-crash"] == [it.requirement for it in report.findings]
+    assert ["A22-no-crash"] == [finding.requirement for finding in report.findings]
     assert "SIGABRT" in report.findings[0].message
     assert len(report.replay(report.findings[0]).python().splitlines()) <= 10
 
@@ -95,7 +95,7 @@ def test_a_kill_from_outside_is_none_of_threads_either(tmp_path: Path) -> None:
 
     assert [] == report.findings
     assert ["SIGKILL" in error for error in report.errors] == [True]
-    assert "threads" in [it.name for it in report.suites]
+    assert "threads" in [suite.name for suite in report.suites]
 
 
 def test_a_failure_of_ours_in_the_worker_is_said() -> None:
@@ -129,7 +129,7 @@ def test_who_refuses_at_random_is_legal(seed: int, library: Path) -> None:
     """Hypothesis once failed on it, and the process that it ended in was a crash of the target."""
     report = fuzz(f"{library}:refusing,free", seed=seed, steps=2_000, hang=60)
 
-    assert ([], []) == ([it.message for it in report.findings], report.errors)
+    assert ([], []) == ([finding.message for finding in report.findings], report.errors)
 
 
 def test_a_function_that_always_refuses_is_named(library: Path) -> None:
