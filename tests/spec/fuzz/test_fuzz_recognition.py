@@ -111,7 +111,7 @@ def with_methods(**names: str) -> object:
         (with_methods(allocate="keyword"), "Wrong.keyword wants size, flavour; the fuzzer has a size"),
         (with_methods(free="nothing"), "Wrong.nothing wants no argument; the fuzzer has a pointer"),
         (with_methods(calloc="nothing"), "Wrong.nothing wants no argument; the fuzzer has a size"),
-        (with_methods(realloc="one"), "Wrong.one wants it; the fuzzer has a pointer and a size"),
+        (with_methods(realloc="one"), "Wrong.one wants number; the fuzzer has a pointer and a size"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_line(target: object, message: str) -> None:
