@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 import threading
@@ -280,6 +281,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         self.check_stream(stream)
         with _Current(self.ordinal):
             event = _Event(block=True, disable_timing=True)
+            event.ordinal = self.ordinal
             event.record(stream)
         return cast("Event", event)
 
@@ -395,12 +397,30 @@ class _Current:
 
 
 class _Event(cupy.cuda.Event):  # type: ignore[misc]  # of a library without types
-    """An event that is also done when the work before it has failed; CuPy's event is never done in that case."""
+    """An event that is also done when the work before it has failed; CuPy's event is never done in that case.
+
+    CuPy destroys an event in its finaliser.  In a cycle that is dropped, a memory that waits for the event may be
+    finalised after it.  Such an event waits for its whole device.
+    """
+
+    ordinal = 0
 
     @property
     def done(self) -> bool:
         """Whether the event has happened, or never will because the work before it has failed."""
+        if gc.is_finalized(self):
+            self.synchronize()
+            return True
         return bool(cupy.cuda.runtime.eventQuery(self.ptr) != _NOT_READY)
+
+    def synchronize(self) -> None:
+        """Wait until the event has happened."""
+        if gc.is_finalized(self):
+            with _Current(self.ordinal):
+                cupy.cuda.runtime.deviceSynchronize()
+        else:
+            base: Any = super()
+            base.synchronize()
 
 
 @contextmanager

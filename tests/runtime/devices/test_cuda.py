@@ -310,6 +310,30 @@ def test_an_event_is_done_also_when_the_work_has_failed(
     assert done is event.done
 
 
+class Last:
+    """Waits for an event in its finaliser, and is in a cycle, which is finalised in the order of its making."""
+
+    def __init__(self, event: Any, stream: Any) -> None:
+        self.event, self.stream, self.me = event, stream, self
+        self.over: list[bool] = []
+
+    def __del__(self) -> None:
+        self.event.synchronize()
+        self.over += [self.event.done, gc.is_finalized(self.event)]
+
+
+def test_an_event_that_was_finalised_first_is_waited_for(device: Any) -> None:
+    """As by a memory with a push in flight in a cycle that is dropped."""
+    stream = device.stream()
+    gc.collect()
+    last = Last(device.record(stream), stream)
+    over = last.over
+    del last
+    gc.collect()
+
+    assert [True, True] == over
+
+
 def test_a_push_that_failed_on_the_gpu_is_told_once(
     device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
