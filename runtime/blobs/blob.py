@@ -695,16 +695,17 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
             return NotImplemented
         operation = getattr(function, method)
         operands = [(operand, isinstance(operand, Blob)) for operand in inputs]
-        stand_ins: list[Any] = [_stand_in(operand) if is_blob else operand for operand, is_blob in operands]
-        if is_of_elements(function, method, stand_ins, options):
-            try:
-                rehearse_of_elements(operation, stand_ins, options)
-            except (TypeError, OverflowError) as error:
-                expected = f"numbers that NumPy can use in {function}"
-                raise InvalidArgumentError("operand", inputs[-1], expected) from error
-        elif any(is_blob and operand.data_memory.head not in _FRESH_ON_HOST for operand, is_blob in operands):
-            rehearse_in_full(operation, stand_ins, options)
-        return operation(*[operand.cpu_data() if is_blob else operand for operand, is_blob in operands], **options)
+        try:
+            if any(is_blob and operand.data_memory.head not in _FRESH_ON_HOST for operand, is_blob in operands):
+                stand_ins: list[Any] = [_stand_in(operand) if is_blob else operand for operand, is_blob in operands]
+                of_elements = is_of_elements(function, method, stand_ins, options)
+                (rehearse_of_elements if of_elements else rehearse_in_full)(operation, stand_ins, options)
+            return operation(*[operand.cpu_data() if is_blob else operand for operand, is_blob in operands], **options)
+        except SyncedMemoryError:
+            raise
+        except (TypeError, OverflowError) as error:
+            expected = f"numbers that NumPy can use in {function}"
+            raise InvalidArgumentError("operand", inputs[-1], expected) from error
 
     def __hash__(self) -> int:
         """By identity, although ``==`` compares elements: a blob can be a key."""
