@@ -685,8 +685,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         Raises
         ------
         InvalidArgumentError
-            If the result has to go into a blob, as in ``blob += 1``; or if NumPy cannot compute with the types.  No
-            head has moved, and none has after an error of NumPy itself.
+            If the result has to go into a blob, as in ``blob += 1``; or if NumPy cannot compute with the types.
+            After this error, and after one that NumPy raises itself, no head has moved.
         """
         targets: tuple[object, ...] = options.get("out") or ()
         if any(isinstance(target, Blob) for target in targets):

@@ -96,7 +96,7 @@ class ExportedResource(_Base):
         address = self._exporter.allocate(size)
         try:
             return core.Buffer.from_handle(address, size, mr=self, **order)
-        except BaseException:
+        except BaseException:  # an interrupt too: nobody else knows the address
             self._exporter.give_back(address)
             raise
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from .sides import Sides
 
-FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
-
 __all__ = ["Copies", "Copy", "CopyLog", "admit", "copies", "enter", "no_copies", "observed"]
+
+FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
 
 _COPIES = {
     name: "up" if action.side == caffe.GPU else "down"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from syncedmem.model import AllocationError, InvalidPointerError, ReleaseError, SyncedMemoryError
 from syncedmem.model.errors import words
 
-from ..allocators.failures import told, warn_of_leak, where_of
+from ..allocators.failures import block_from, told, warn_of_leak, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ class Side:
         """Allocate the memory."""
         self.owner = allocator
         try:
-            ptr = allocator.allocate(self.byte_size)
+            ptr = block_from(allocator, self.byte_size)
         except RecursionError:
             raise  # it can come from anywhere, as an interrupt does
         except Exception as error:
@@ -97,13 +97,10 @@ class Side:
             if isinstance(error, MemoryError) and not isinstance(error, SyncedMemoryError):
                 raise AllocationError(where_of(allocator), self.byte_size, words(error)) from error
             raise
-        if ptr is not None:
-            self.ptr = ptr
-        elif self.byte_size:
-            self.owner = None
-            raise AllocationError(where_of(allocator), self.byte_size, "the allocator returned None")
+        if ptr is None:
+            self.owner = None  # zero bytes are nobody's
         else:
-            self.owner = None
+            self.ptr = ptr
 
     def release(self) -> None:
         """Give the block back, or forget somebody else's memory.

@@ -120,7 +120,7 @@ class Sides:
     def end_right(self, adopted: object = None) -> None:
         """Make the view that was lent last read-only: what is written through it from now on would be lost.
 
-        Unless it is what was adopted just now, and so the memory itself.
+        If that view was adopted just now, it is the memory itself, and stays as it is.
         """
         view, self.lent = None if self.lent is None else self.lent(), None
         if view is not None and view is not adopted:

@@ -172,8 +172,8 @@ def _threaded(  # noqa: PLR0913 -- as campaign
 
     _run_together(work, stage.threads)
     wrong = [error for error in raised if isinstance(error, Violation)]
-    for error in raised if not wrong else ():
-        raise error
+    if raised and not wrong:
+        raise raised[0]
     if not wrong and (violation := _closed(drivers[0], mask)):
         wrong.append(violation)
     outcome = Outcome()

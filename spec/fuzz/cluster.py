@@ -193,9 +193,8 @@ def joined(reports: Iterable[Report]) -> Report:
             other = findings.get(finding.key)
             best = finding if other is None else min(other, finding, key=lambda item: item.effort)
             findings[finding.key] = replace(best, times=finding.times + (other.times if other else 0))
-    promises = {
-        name: text for report in every for name, text in report.wanted.promises.items()
-    }  # one may have found an arena
+    # One may have found an arena.
+    promises = {name: text for report in every for name, text in report.wanted.promises.items()}
     whole = replace(
         every[0],
         wanted=replace(every[0].wanted, promises=promises),

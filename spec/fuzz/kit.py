@@ -220,8 +220,8 @@ class _Campaigns:
             try:
                 generator(left * share / sum(later for later, _ in generators[index:]))
             except _FAILURES as error:
-                if isinstance(error, TargetError) and not (self._report.operations or self._report.violating):
-                    raise  # nothing was tested
+                if isinstance(error, TargetError) and not self._report.tested:
+                    raise
                 self._examiner.note_failure(error)
             self._changed(self._report)
             if self._is_over():

@@ -218,8 +218,8 @@ class Replay:
 
         report = fuzz(**{name: value for name, value in vars(self.wanted).items() if name != "named"})
         found = next((item for item in report.violating if item.requirement == self.finding.requirement), None)
-        for why in [] if found is not None else [*report.errors, *filter(None, [report.undone])]:
-            raise EngineError(why)
+        if found is None and (report.errors or report.undone):
+            raise EngineError(report.errors[0] if report.errors else report.undone)
         return found
 
     @property
@@ -236,16 +236,18 @@ class Replay:
 
     def python(self) -> str:
         """At most ten lines of Python: the steps, or the whole run if the steps do not repeat or are too many."""
-        item = self.wanted
-        target = repr(item.target) if item.named else "target"
-        lines = [] if item.named else [f"# target: {item.target}, as it was given to fuzz"]
-        skip = f", skip={item.skip!r}" if item.skip else ""
+        wanted = self.wanted
+        target = repr(wanted.target) if wanted.named else "target"
+        lines = [] if wanted.named else [f"# target: {wanted.target}, as it was given to fuzz"]
+        skip = f", skip={wanted.skip!r}" if wanted.skip else ""
         if not self.shows_steps or self._lines is None:
-            call = f"seed={item.seed}, steps={item.steps}, threads={item.threads}, promises={dict(item.promises)!r}"
-            call += f", seconds={item.seconds:g}" if item.seconds != FUZZ.seconds else ""
+            call = f"seed={wanted.seed}, steps={wanted.steps}, threads={wanted.threads}"
+            call += f", promises={dict(wanted.promises)!r}"
+            limits = ("hang", wanted.hang, FUZZ.hang), ("seconds", wanted.seconds, FUZZ.seconds)
+            call += "".join(f", {name}={limit:g}" for name, limit, usual in limits if limit != usual)
             lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}{skip}).require()"]
         else:
-            promises = "".join(f", {name}={text!r}" for name, text in item.promises.items())
+            promises = "".join(f", {name}={text!r}" for name, text in wanted.promises.items())
             lines += ["from syncedmem.spec.fuzz import driver_of"]
             lines += [f"with driver_of({target}{skip}{promises}) as driver:"]
             lines += [f"    {line}" for line in self._lines]

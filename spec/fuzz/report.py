@@ -140,6 +140,11 @@ class Report:
         return sum(suite.steps for suite in self.suites)
 
     @property
+    def tested(self) -> bool:
+        """Whether the target was asked for anything."""
+        return bool(self.operations or self.violating)
+
+    @property
     def seconds(self) -> float:
         """The time of all generators."""
         return sum(suite.seconds for suite in self.suites)
@@ -170,11 +175,11 @@ class Report:
 
     def replay(self, finding: Finding) -> Replay:
         """The replay of a finding; that the target is an arena shows only where that is not promised."""
-        item = self.wanted
-        promises = {name: text for name, text in item.promises.items() if name != "reuse" or not finding.is_arena}
-        skip = tuple(dict.fromkeys((*item.skip, *finding.after)))
-        seed = item.seed if finding.seed is None else finding.seed
-        return Replay(replace(item, promises=promises, seed=seed, skip=skip), finding)
+        wanted = self.wanted
+        promises = {name: text for name, text in wanted.promises.items() if name != "reuse" or not finding.is_arena}
+        skip = tuple(dict.fromkeys((*wanted.skip, *finding.after)))
+        seed = wanted.seed if finding.seed is None else finding.seed
+        return Replay(replace(wanted, promises=promises, seed=seed, skip=skip), finding)
 
     def c_program(self, finding: Finding, file: str) -> CProgram | None:
         """The program of a finding in C, for a file of this name; None if it has no form in C."""

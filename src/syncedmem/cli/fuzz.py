@@ -216,8 +216,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
                 if found.report is not None:
                     found.report.interrupted = signals[0].name
             except (EngineError, TargetError) as error:  # if it is one of several runs, what the others found stays
-                tested = found.report is not None and (found.report.operations or found.report.violating)
-                if isinstance(error, TargetError) and not tested:
+                if isinstance(error, TargetError) and not (found.report and found.report.tested):
                     raise
                 if found.report is None:
                     typer.echo(f"syncedmem: {error}", err=True)
