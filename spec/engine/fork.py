@@ -6,6 +6,7 @@ its pipes, writes to them, or starts processes that never let go of them.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -134,6 +135,7 @@ def serve(job: Callable[[], Any], answer: Path, output: int) -> NoReturn:
         The file for all that the job prints.
     """
     end_with_parent()
+    faulthandler.disable()  # what a target prints last says why it ends
     process = os.getpid()
     status = 0
     try:

@@ -6,6 +6,7 @@ that answers lines.  Both can have `Limits`.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import resource
 import select
@@ -261,6 +262,7 @@ class Child(Generic[AnswerT]):
 
 def serve(there: Connection, job: Callable[..., Any], argument: object) -> None:
     """Do a job in this process, and send its progress and its answer; then once more for each further argument."""
+    faulthandler.disable()  # what a target prints last says why it ends
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
     with suppress(EOFError):  # nobody wants more
         while True:
@@ -335,7 +337,8 @@ class Command:
     arguments : sequence of str
         The program and its arguments.
     environment : mapping or None
-        Its environment; if None, that of this process.
+        Its environment; if None, that of this process.  ``PYTHONFAULTHANDLER`` is left out: what a program prints last
+        says why it ends, and a traceback would come after that.
     limits : Limits
         `first` limits the first answer.
     errors : file, int or None
@@ -358,7 +361,7 @@ class Command:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=environment,
+            env={name: value for name, value in (environment or os.environ).items() if name != "PYTHONFAULTHANDLER"},
             start_new_session=group,
         )
         self._group = group

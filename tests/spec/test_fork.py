@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,24 @@ def interrupted() -> None:
 )
 def test_how_a_fork_ends(job: Callable[[], Any], answer: object, tmp_path: Path) -> None:
     assert answer == done(job, tmp_path)
+
+
+def test_the_last_words_of_a_fork_are_its_own_under_faulthandler_too() -> None:
+    program = """
+import os, sys, tempfile
+from pathlib import Path
+from syncedmem.spec.engine.fork import in_fork
+from syncedmem.spec.engine.supervisor import Limits
+def job():
+    os.write(2, b"last words")
+    os.abort()
+print(in_fork(job, Path(tempfile.mkdtemp()) / "answer", Limits()).last_line)
+"""
+    run = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert "last words\n" == run.stdout
 
 
 def test_of_what_a_fork_prints_only_the_end_is_kept(tmp_path: Path) -> None:

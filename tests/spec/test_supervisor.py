@@ -133,6 +133,17 @@ def test_memory_can_be_limited() -> None:
 ECHO = "import sys\nfor line in sys.stdin: print(line.strip() * 2, flush=True)"
 
 
+@pytest.mark.parametrize("environment", [None, {"PYTHONFAULTHANDLER": "1", "LEFT": "alone"}])
+def test_a_program_of_python_ends_with_its_own_words(
+    environment: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with a traceback of faulthandler, whatever the environment says."""
+    monkeypatch.setenv("PYTHONFAULTHANDLER", "1")
+    monkeypatch.setenv("LEFT", "alone")
+    with Command(["/bin/sh", "-c", "read line; echo ${PYTHONFAULTHANDLER-unset} $LEFT"], environment) as command:
+        assert "unset alone" == command.ask("")
+
+
 @pytest.mark.deep
 def test_a_program_answers_lines() -> None:
     with Command([sys.executable, "-c", ECHO], limits=Limits(seconds=60, memory=8 << 30)) as command:
