@@ -28,11 +28,17 @@ PARALLEL := -n auto --dist worksteal
 LOGGED := $(PARALLEL) --quiet
 # New examples, those that follow from a seed.  Without it the examples are the same every time.
 searching = --hypothesis-profile=searching --hypothesis-seed=$(1)
-# In the gate what failed runs once more, in one process.  What passes then is unstable, and the next thing to mend.
+# In the gate what failed runs once more, after the tests that ran before it in its process, in the same order.  What
+# passes then is unstable, and the next thing to mend.
 GATE ?=
-KEPT = -o cache_dir=$(CURDIR)/build/gate/$@
-twice = $(1) $(if $(GATE),$(KEPT) --durations=10 || { echo 'Once more in one process; what passes now is UNSTABLE:'; \
-    $(1) $(KEPT) -vv -n 0 --last-failed --last-failed-no-failures=none --maxfail=1; })
+KEPT = $(CURDIR)/build/gate/$@
+AGAIN = $(CURDIR)/$(BIN)/python $(CURDIR)/tests/support/order.py $(KEPT)
+twice = $(1) $(if $(GATE),-o cache_dir=$(KEPT) --write-order=$(KEPT) --durations=10 || { lists=$$($(AGAIN)) || exit 1; \
+    echo 'Once more, in the same order; what passes now is UNSTABLE:'; cat $(KEPT)/$(FAILED_TESTS); \
+    for list in $$lists; do $(1) -n 0 -p no:cacheprovider --follow-order=$$list --maxfail=1 || exit 1; done; })
+FAILED_TESTS := v/cache/lastfailed
+# The order follows from the seed.
+in_random_order = --random-order --random-order-bucket=global --random-order-seed=$(1)
 
 # What is needed beyond Python and make, for `make system-deps`: the one list of it.  Debian packages of libraries; and
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
@@ -41,7 +47,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     pdflatex:texlive-latex-base plantuml:plantuml rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test deep new-seeds mutation coverage hostcuda hostcuda-quick test-hostcuda gpu test-caffe \
+.PHONY: help environment verify test deep new-seeds shuffled mutation coverage hostcuda hostcuda-quick test-hostcuda gpu test-caffe \
     lint types docs generated kill-table frozen bench wheel test-wheel test-lowest test-other-python system-deps clean
 .DELETE_ON_ERROR:
 
@@ -93,6 +99,11 @@ new-seeds: TRIED := $(or $(SEED),$(shell shuf --input-range 0-4294967295 --head-
 new-seeds: $(STAMPS)/test  ## run the generated tests and the kits with a seed that nobody has tried, or with SEED
 	$(BIN)/syncedmem verify --seed $(TRIED) --device cpu --device simulated --device simulated-seeded
 	$(BIN)/pytest $(PARALLEL) --quiet -m hypothesis $(call searching,$(TRIED)) tests
+
+shuffled: TRIED := $(or $(SEED),$(shell shuf --input-range 0-4294967295 --head-count 1))
+shuffled: $(STAMPS)/test  ## run the quick tests in a random order, in one process and in two; SEED repeats one
+	$(BIN)/pytest -n 2 --dist worksteal --quiet -m 'not deep' $(call in_random_order,$(TRIED)) tests README.md
+	$(BIN)/pytest -n 0 --quiet -m 'not deep' $(call in_random_order,$(TRIED)) tests README.md
 
 # Environments that only one job needs, and that are not locked, because no gate runs them.
 $(VENV)-mutation/ready $(VENV)-mfem/ready: $(VENV)-%/ready: requirements/%.txt

@@ -23,8 +23,10 @@ pytest_plugins = [
     "frozen",
     "kill_table",
     "interop_fixtures",
+    "leftovers",
     "memory_fixtures",
     "mutants_path",
+    "order",
     "port_fixtures",
     "pytester",
 ]

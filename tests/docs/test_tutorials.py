@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from inner_pytest import run_tests
 
 from syncedmem.runtime.memory import watch
 
@@ -84,4 +85,4 @@ def test_the_tests_of_the_page_pass(pytester: pytest.Pytester) -> None:
     *_, (_, program) = FENCE.findall((DOCS / "tutorial-copies.md").read_text(encoding="utf-8"))
     pytester.makepyfile(program)
 
-    assert {"passed": 2} == pytester.runpytest_inprocess("--strict-markers", "-p", "no:xdist").parseoutcomes()
+    assert {"passed": 2} == run_tests(pytester, "--strict-markers").outcomes

@@ -8,8 +8,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 import pytest
-
-from syncedmem.runtime.memory.copies import observed  # also because pytester forgets what its runs import first
+from inner_pytest import run_tests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,9 +31,9 @@ def blob():
 def outcomes(pytester: pytest.Pytester, tests: str, *options: str) -> dict[str, int]:
     """Run tests of a user; strictly, so that an unknown marker fails."""
     pytester.makepyfile(HEAD + tests)
-    result = pytester.runpytest_inprocess("--strict-markers", "-p", "no:xdist", "-W", "error", *options)
-    assert () == observed.get()
-    return result.parseoutcomes()
+    run = run_tests(pytester, "--strict-markers", "-W", "error", *options)
+    assert 0 == run.observers
+    return run.outcomes
 
 
 def test_pytest_finds_it_by_itself() -> None:
@@ -126,10 +125,10 @@ def test_right(copies, blob):
     assert copies.up == 1
 """
     pytester.makepyfile(HEAD + tests)
-    result = pytester.runpytest_inprocess("-p", "no:xdist")
+    run = run_tests(pytester)
 
-    assert {"passed": 1, "failed": 1} == result.parseoutcomes()
-    assert "Failed: ran" not in result.stdout.str()
+    assert {"passed": 1, "failed": 1} == run.outcomes
+    assert "Failed: ran" not in run.text
 
 
 def test_a_fixture_that_a_test_asks_for_late_counts_from_then_on(pytester: pytest.Pytester) -> None:

@@ -169,6 +169,7 @@ PARTS = {
         reads=(*PRODUCT, "tests"),
         programs=("python3.13",),
     ),
+    "shuffled": Part("the quick tests in a random order", (), "shuffled", None, reads=(*PRODUCT, "tests")),
     "new-seeds": Part("examples that nobody has tried", (), "new-seeds", None, reads=(*PRODUCT, "tests")),
 }
 """The one table: what each part is, and its files."""

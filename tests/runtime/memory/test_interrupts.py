@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from contextlib import suppress
+from contextvars import copy_context
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -248,7 +249,7 @@ def test_real_signals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
                     armed.append(True)
                     signal.setitimer(signal.ITIMER_REAL, next(delays))
                     for _ in range(20):
-                        walk(world.owner)
+                        copy_context().run(walk, world.owner)  # NumPy's settings may stay as they are when interrupted
                 except KeyboardInterrupt:
                     came += 1
                 finally:
