@@ -372,6 +372,7 @@ def test_what_is_not_checked_for_want_of_a_package_is_said(tmp_path: Path, monke
     assert ("", False) == (whole[1]["unchecked"], "are not checked" in whole[0].output)
 
 
+@pytest.mark.deep(quick=1)
 @pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("place", ["-", "deep/r.json", os.devnull])
 def test_the_report_goes_where_it_is_wanted(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,9 @@ def test_the_reference_performs_the_table_of_any_machine(machine: Machine) -> No
     assert len(machine.heads) == len({state.head for state, _ in verdict.coverage.taken})
 
 
-@pytest.mark.parametrize("name", EDITIONS)
+@pytest.mark.parametrize(
+    "name", [name if name == "cpu_only" else pytest.param(name, marks=pytest.mark.deep) for name in EDITIONS]
+)
 def test_the_reference_performs_the_table_of_every_edition(name: str) -> None:
     device = None if name == "cpu_only" else SimulatedDeviceAllocator()
     make = partial(ReferenceMemory, machine=EDITIONS[name])
@@ -49,7 +51,8 @@ def test_the_reference_performs_the_table_of_every_edition(name: str) -> None:
     assert 0 == verdict.coverage.missing
 
 
-@pytest.mark.parametrize("machine", [*OURS, DOOR, TCP], ids=lambda machine: f"{machine.name}-{len(machine.sides)}")
+@pytest.mark.deep(quick=4)
+@pytest.mark.parametrize("machine", [DOOR, TCP, *OURS], ids=lambda machine: f"{machine.name}-{len(machine.sides)}")
 def test_without_a_policy_the_table_alone_judges(machine: Machine) -> None:
     """Then calls that mean nothing are made too, and their heads are compared."""
     judged = subject(machine, policy=None)

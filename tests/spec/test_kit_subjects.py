@@ -226,6 +226,7 @@ class WithoutCurrent(SimulatedDeviceAllocator):
         return self.ordinal
 
 
+@pytest.mark.deep
 def test_the_device_check_is_judged_where_a_device_is_current() -> None:
     none = replace(device_subject(), device=WithoutCurrent(), elsewhere=WithoutCurrent(1))
 

@@ -94,7 +94,8 @@ def test_the_same_seed_takes_the_same_walks_and_another_seed_takes_others() -> N
     assert not set(first) & set(other)
 
 
-@pytest.mark.parametrize("machine", [caffe.CAFFE, MSI], ids=lambda named: named.name)
+@pytest.mark.deep(quick=1)
+@pytest.mark.parametrize("machine", [MSI, caffe.CAFFE], ids=lambda named: named.name)
 def test_the_state_machine_has_the_rules_of_the_machine(machine: Machine) -> None:
     """So a user of pytest gets a test of any memory: ``TestMine = state_machine(subject).TestCase``."""
     make = partial(ReferenceMemory, machine=machine)

@@ -88,7 +88,7 @@ def test_a_memory_that_does_not_show_its_head_is_learned_by_its_other_answers() 
 # --- what is found
 
 
-@pytest.mark.deep(quick=2)
+@pytest.mark.deep(quick=1)
 @pytest.mark.parametrize(
     ("bug", "cells"),
     [
@@ -149,7 +149,9 @@ class ThirdNull(HandmadeMemory):
         return super().cpu_data()
 
 
-@pytest.mark.parametrize(("depth", "wanted", "found"), [(2, 0, False), (2, 1, True), (3, 2, True)])
+@pytest.mark.parametrize(
+    ("depth", "wanted", "found"), [(2, 0, False), (2, 1, True), pytest.param(3, 2, True, marks=pytest.mark.deep)]
+)
 def test_a_hidden_state_is_found_from_its_bound_on(depth: int, wanted: int, found: bool) -> None:
     report = learned(type("Hidden", (ThirdNull,), {"most": depth}), level="L0", extra=wanted)
 
@@ -157,6 +159,7 @@ def test_a_hidden_state_is_found_from_its_bound_on(depth: int, wanted: int, foun
     assert report.right == report.states + wanted
 
 
+@pytest.mark.deep
 def test_random_calls_may_find_what_is_deeper() -> None:
     report = learned(type("Hidden", (ThirdNull,), {"most": 2}), level="L0", steps=20_000, seed=1)
 
@@ -178,6 +181,7 @@ def test_the_program_of_a_finding_shows_it() -> None:
 # --- what has no machine
 
 
+@pytest.mark.deep
 def test_a_memory_without_an_end_of_states_is_given_up() -> None:
     class Counts(ReferenceMemory):
         looks = 0

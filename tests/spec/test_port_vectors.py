@@ -46,7 +46,12 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 SCHEMA: Any = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
 VALIDATOR: Any = jsonschema.Draft202012Validator(SCHEMA)
-EACH = [pytest.param(edition, suite, id=f"{edition}/{suite}") for edition in EDITIONS for suite in SUITES]
+EACH = [
+    pytest.param(edition, suite, id=f"{edition}/{suite}", marks=[pytest.mark.deep] if suite == "hsi-extra" else [])
+    for edition in EDITIONS
+    for suite in SUITES
+]
+"""The suites; the largest has half of all vectors."""
 
 
 def written(edition: str, suite: str) -> tuple[dict[str, Any], ...]:
@@ -278,6 +283,7 @@ JUDGED = [(example, None) for example in (DOOR, *EXAMPLES)] + [*POLICIES.items()
 """Machines by their tables, and with policies."""
 
 
+@pytest.mark.deep(quick=4)
 @pytest.mark.parametrize(
     ("machine", "policy"), JUDGED, ids=lambda name: getattr(name, "name", "policy" if name else "table")
 )

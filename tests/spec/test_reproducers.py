@@ -124,7 +124,7 @@ def kept_mode() -> Iterator[None]:
         yield
 
 
-@pytest.mark.deep(quick=8)
+@pytest.mark.deep(quick=5)
 @pytest.mark.parametrize("bug", MEMORY_BUGS.values(), ids=MEMORY_BUGS)
 def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
     """It runs to its end, or to the wrong error, and its last line says what is wrong."""

@@ -44,7 +44,7 @@ _SHARES = 24
 """One bug of so many is in the sample."""
 
 
-@pytest.mark.deep(quick=45)
+@pytest.mark.deep(quick=30)
 @pytest.mark.parametrize("bug", ALL.values(), ids=ALL)
 def test_the_kit_catches(
     bug: SeededBug,

@@ -25,7 +25,7 @@ SHORTEST = {"StarvesOneClass": "A18-limit"}
 """What a shorter program breaks than the one that breaks the bug's own requirement."""
 
 
-@pytest.mark.deep(quick=1)
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", [ALLOCATOR_BUGS[name] for name in SEVERAL], ids=lambda bug: bug.name)
 def test_one_bug_is_one_finding_with_its_consequences(bug: SeededBug) -> None:
     report = fuzz(bug.target, promises=bug.promises, steps=20_000, seconds=60)

@@ -111,6 +111,7 @@ def arenas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.mark.deep
 def test_an_arena_is_told_as_what_it_is_and_once(arenas: Path) -> None:
     report = fuzz(f"{arenas}:Arena", steps=20_000)
 
@@ -124,6 +125,7 @@ def test_an_arena_is_told_as_what_it_is_and_once(arenas: Path) -> None:
     assert (True, report.findings[0].message) == (report.findings[0].elsewhere, shown.message)
 
 
+@pytest.mark.deep
 def test_an_arena_that_says_so_passes_and_its_resets_are_tried(arenas: Path) -> None:
     report = fuzz(f"{arenas}:Arena", steps=4_000, promises={"reuse": "no"})
 
@@ -131,6 +133,7 @@ def test_an_arena_that_says_so_passes_and_its_resets_are_tried(arenas: Path) -> 
     assert report.checked["A07-free-accepts"]
 
 
+@pytest.mark.deep(quick=1)
 @pytest.mark.parametrize(
     ("name", "requirements"), [("Keeps", {"A04-contents-kept", "A22-no-crash"}), ("Leaks", {"A16-no-leaks"})]
 )
@@ -153,6 +156,7 @@ def test_what_was_served_before_a_reset_is_asked_for_again(arenas: Path) -> None
         assert not driver.reset()
 
 
+@pytest.mark.deep
 def test_slow_is_not_wrong(arenas: Path) -> None:
     report = fuzz(f"{arenas}:Slow", steps=6_000, hang=0.4)
 
@@ -160,6 +164,7 @@ def test_slow_is_not_wrong(arenas: Path) -> None:
     assert any(note.startswith("slow: ") for note in report.notes)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["Old", "Busy"])
 def test_what_hangs_only_in_an_old_process_is_not_slow(arenas: Path, name: str) -> None:
     """Its last round, taken alone, came to its end; so it was told as slow, and the run passed."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 INLINE = [ALLOCATOR_BUGS[name] for name in ("OneByteShort", "NoLocks")]
 
 
+@pytest.mark.deep(quick=1)
 @pytest.mark.parametrize("bug", INLINE, ids=lambda item: item.name)
 def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
     """An object has no name by which a worker process could find it, so it is tested in this process."""
