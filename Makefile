@@ -34,7 +34,7 @@ GATE ?=
 KEPT = $(CURDIR)/build/gate/$@
 AGAIN = $(CURDIR)/$(BIN)/python $(CURDIR)/tests/support/order.py $(KEPT)
 twice = $(1) $(if $(GATE),-o cache_dir=$(KEPT) --write-order=$(KEPT) --durations=10 || { lists=$$($(AGAIN)) || exit 1; \
-    echo 'Once more, in the same order; what passes now is UNSTABLE:'; cat $(KEPT)/$(FAILED_TESTS); \
+    echo 'Once more in the same order; what passes now is UNSTABLE:'; cat $(KEPT)/$(FAILED_TESTS); \
     for list in $$lists; do $(1) -n 0 -p no:cacheprovider --follow-order=$$list --maxfail=1 || exit 1; done; })
 FAILED_TESTS := v/cache/lastfailed
 # The order follows from the seed.
