@@ -1,8 +1,11 @@
 """What holds for all tests: code blocks of README.md and docs/*.md run as tests, and Hypothesis has no clock."""
 
 import gc
+import os
 import sys
 from collections.abc import Generator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pytest
@@ -36,6 +39,16 @@ settings.register_profile("searching", deadline=None, suppress_health_check=[Hea
 # The same examples every time: whoever asks whether it works finds no new fault by luck.  `make new-seeds` searches.
 settings.register_profile("repeatable", settings.get_profile("searching"), derandomize=True)
 settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give CuPy and PoCL a folder, which they need to be usable, where they cannot write to that of the user."""
+    if not os.access(Path.home(), os.W_OK) and not hasattr(config, "workerinput"):
+        for variable in ("CUPY_CACHE_DIR", "POCL_CACHE_DIR"):
+            if variable not in os.environ:
+                folder = TemporaryDirectory()
+                config.add_cleanup(folder.cleanup)
+                os.environ[variable] = folder.name
 
 
 def pytest_collection_finish() -> None:

@@ -7,11 +7,13 @@ asynchronous, and its errors are those of a driver.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import threading
 import time
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -97,6 +99,11 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def __init__(self, ordinal: int = 0) -> None:
         try:
             devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+            if not devices and "POCL_CACHE_DIR" not in os.environ and not os.access(Path.home(), os.W_OK):
+                raise NoDeviceError(
+                    f"there is no OpenCL device here; PoCL has none if it cannot write to {Path.home()}: set "
+                    "POCL_CACHE_DIR to another folder"
+                )
             self.ordinal: int = check_ordinal(ordinal, "OpenCL", len(devices))
             device = devices[self.ordinal]
             self.description: str = f"{device.platform.name}: {device.name} ({device.global_mem_size >> 20} MiB)"

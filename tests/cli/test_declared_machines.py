@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,7 +166,7 @@ def test_a_call_that_means_nothing_is_named_as_not_judged(
     [
         ("vectors --out x --policy mine.py:ZEROING", "--policy must be left out"),
         ("vectors --out x --machine mine.py:NO_PUSH --policy mine.py:NUMBER", "mine.py:NUMBER is no"),
-        (f"vectors --out x --machine {PETSC}:PETSC --policy mine.py:ZEROING", "the machine petsc and"),
+        (f"vectors --out x --machine '{PETSC}:PETSC' --policy mine.py:ZEROING", "the machine petsc and"),
         ("vectors --out x --machine mine.py:NO_PUSH --suite caffe/tour", "suite must be one of "),
         ("vectors --out x --machine mine.py:LOOKS", "a call of looks must be"),
         ("verify --model mine.py:NO_PUSH --policy mine.py:ZEROING", "the policy is for the sides "),
@@ -173,7 +174,7 @@ def test_a_call_that_means_nothing_is_named_as_not_judged(
     ],
 )
 def test_what_goes_with_no_machine_is_one_line(arguments: str, message: str, refused: Callable[..., str]) -> None:
-    assert refused(*arguments.split()).startswith(f"syncedmem: {message}")
+    assert refused(*shlex.split(arguments)).startswith(f"syncedmem: {message}")
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def sent(
     folder: Path,
     where: str,
     number: int = signal.SIGINT,
-    command: str = "--version",
+    command: str = "-m syncedmem --version",
     *,
     heard: str = "default_int_handler",
 ) -> subprocess.CompletedProcess[str]:
@@ -92,7 +92,7 @@ def sent(
     first = f"import signal\nsignal.signal(2, signal.{heard})\n"
     (folder / "sitecustomize.py").write_text(f"{first}{SENDS}", encoding="utf-8")
     return subprocess.run(
-        [sys.executable, *shlex.split(command if command.startswith("/") else f"-m syncedmem {command}")],
+        [sys.executable, *shlex.split(command)],
         env={**os.environ, "PYTHONPATH": str(folder), "NUMBER": str(int(number)), "WHERE": where},
         cwd=folder,
         capture_output=True,
@@ -104,9 +104,9 @@ def sent(
 @pytest.mark.deep(quick=3)
 @pytest.mark.parametrize("where", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("program", ["", str(Path(sys.executable).with_name("syncedmem"))])
+@pytest.mark.parametrize("program", ["-m syncedmem", shlex.quote(str(Path(sys.executable).with_name("syncedmem")))])
 def test_an_interrupt_is_one_line_at_any_time(where: str, number: signal.Signals, program: str, tmp_path: Path) -> None:
-    done = sent(tmp_path, where, number, f"{program} {MOMENTS[where]}".strip())
+    done = sent(tmp_path, where, number, f"{program} {MOMENTS[where]}")
 
     assert "sent\n" in done.stdout
     assert (128 + number, f"syncedmem: interrupted by {number.name}\n") == (done.returncode, done.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "make",
         "--silent",
         "cuda",
-        f"SYNCEDMEM={sys.executable} -m syncedmem",
+        f"SYNCEDMEM={shlex.quote(sys.executable)} -m syncedmem",
         f"CXXFLAGS=-O1 {' '.join(f'-isystem {path}' for path in HEADERS)}",
         f"CUDART={LIBRARY} -Wl,-rpath,{LIBRARY.parent}",
     ]

@@ -5,6 +5,7 @@ The Python blocks of README.md, which `make test` and the gate run too, are the 
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def test_the_example_port_in_c_conforms(tmp_path: Path) -> None:
     program("cc")
     shutil.copytree(ROOT / "examples" / "ports", tmp_path / "ports", ignore=shutil.ignore_patterns("*.so", "machine.*"))
     folder = tmp_path / "ports" / "c"
-    made = run(program("make"), f"SYNCEDMEM={sys.executable} -m syncedmem", folder=folder)
+    made = run(program("make"), f"SYNCEDMEM={shlex.quote(sys.executable)} -m syncedmem", folder=folder)
     assert made.returncode == 0, made.stderr
     options = ["--profile", "caffe", "--level", "L2", "--steps", "0", "--out", str(tmp_path / "report")]
     result = CliRunner().invoke(app, ["conform", str(folder / "libport.so"), *options])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -113,7 +114,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             source.write_text(text, encoding="utf-8")
         if not (place / "libport.so").exists():
             program("c++" if port == "cpp" else "cc")
-            make = [program("make"), "--silent", f"SYNCEDMEM={sys.executable} -m syncedmem"]
+            make = [program("make"), "--silent", f"SYNCEDMEM={shlex.quote(sys.executable)} -m syncedmem"]
             subprocess.run([*make, "CFLAGS=-O1 -I.. -w", "CXXFLAGS=-O0"], cwd=place, check=True)
         return place / "libport.so"
 

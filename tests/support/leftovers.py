@@ -47,15 +47,17 @@ _LIMITS = {name: getattr(resource, name) for name in dir(resource) if name.start
 _TRACKER: Any = resource_tracker._resource_tracker  # pyright: ignore[reportPrivateUsage] -- there is no other way
 """The process of multiprocessing that is started with the first spawned process, and stays."""
 _NO_VALUE = object()
-_OF_PYTEST = "PYTEST_CURRENT_TEST"
-"""A variable of the environment that pytest changes with each phase of a test."""
+_OF_OTHERS = {"PYTEST_CURRENT_TEST", "PYOPENCL_HOME"}
+"""Variables of the environment that pytest changes with each phase of a test, and that PyOpenCL sets when imported."""
 _OF_HYPOTHESIS = "hypothesis."
 """The modules of Hypothesis, which counts the seconds of the collector from its first test on."""
+_OF_PYOPENCL = f"{os.sep}pytools{os.sep}"
+"""The folder of a cache that PyOpenCL keeps open from its first use on."""
 _INSTALLED = tuple({sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])})
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != _OF_PYTEST}
+    return {name: value for name, value in os.environ.items() if name not in _OF_OTHERS}
 
 
 def _signals() -> dict[str, object]:
@@ -130,7 +132,7 @@ def _processes() -> dict[str, str]:
 def _descriptors() -> dict[str, str]:
     links = {number: _link(f"/proc/self/fd/{number}") for number in _listing("/proc/self/fd")}
     links.pop(str(_TRACKER._fd), None)
-    return {number: link for number, link in links.items() if link}
+    return {number: link for number, link in links.items() if link and _OF_PYOPENCL not in link}
 
 
 def _listing(folder: str) -> list[str]:

@@ -40,6 +40,7 @@ from syncedmem.runtime.devices.registry import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 OWNERS = {"cupy": "cuda", "pyopencl": "opencl"}
 
@@ -132,6 +133,16 @@ def test_a_device_that_is_not_here_says_what_is_missing(missing: str, monkeypatc
     assert library != "cupy" or named_device("auto") is named_device("simulated")
 
 
+def test_where_pocl_cannot_write_its_device_is_missed_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """PoCL says nothing: it is there, and has no device."""
+    replace(monkeypatch, "pyopencl", pyopencl_with([]))
+    monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "missing"))
+
+    with pytest.raises(NoDeviceError, match=f"{tmp_path}.*set POCL_CACHE_DIR"):
+        named_device("opencl")
+
+
 def test_with_a_gpu_auto_is_cuda_and_says_which_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver describes the GPU; there is no second one."""
     replace(monkeypatch, "cupy", cupy_with(1))
@@ -218,6 +229,8 @@ def test_a_number_says_which_device_of_a_kind(name: str, monkeypatch: pytest.Mon
     """The form is that of error messages; memories, blobs, the environment and reports accept it."""
     replace(monkeypatch, "cupy", cupy_with(4))
     kind, _, number = name.partition(":")
+    if kind == "opencl" and not report_of("opencl").available:
+        pytest.skip("there is no opencl here")
     device = named_device(name)
     monkeypatch.setenv(ENVIRONMENT, name)
 

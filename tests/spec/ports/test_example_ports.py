@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             built(name)
             shutil.copytree(folder / name, place, ignore=shutil.ignore_patterns("*.so"), dirs_exist_ok=True)
             bug.seed(place)
-        make = ["make", "--silent", f"SYNCEDMEM={sys.executable} -m syncedmem", "CXXFLAGS=-O0 -Wno-error"]
+        make = ["make", "--silent", f"SYNCEDMEM={shlex.quote(sys.executable)} -m syncedmem", "CXXFLAGS=-O0 -Wno-error"]
         subprocess.run(make[: 3 if bug is None else 4], cwd=place, check=True)
         return place / "libport.so"
 
