@@ -34,9 +34,7 @@ GATE ?=
 KEPT = $(CURDIR)/build/gate/$@
 AGAIN = $(CURDIR)/$(BIN)/python $(CURDIR)/tests/support/order.py $(KEPT)
 twice = $(1) $(if $(GATE),-o cache_dir=$(KEPT) --write-order=$(KEPT) --durations=10 || { lists=$$($(AGAIN)) || exit 1; \
-    echo 'Once more in the same order; what passes now is UNSTABLE:'; cat $(KEPT)/$(FAILED_TESTS); \
     for list in $$lists; do $(1) -n 0 -p no:cacheprovider --follow-order=$$list --maxfail=1 || exit 1; done; })
-FAILED_TESTS := v/cache/lastfailed
 # The order follows from the seed.
 in_random_order = --random-order --random-order-bucket=global --random-order-seed=$(1)
 
@@ -47,8 +45,8 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     pdflatex:texlive-latex-base plantuml:plantuml rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test deep new-seeds shuffled mutation coverage hostcuda hostcuda-quick test-hostcuda gpu test-caffe \
-    lint types docs generated kill-table frozen bench wheel test-wheel test-lowest test-other-python system-deps clean
+.PHONY: help environment verify test deep new-seeds shuffled mutation coverage hostcuda hostcuda-quick test-hostcuda \
+    gpu test-caffe lint types docs generated kill-table frozen bench wheel test-wheel test-lowest test-other-python system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets

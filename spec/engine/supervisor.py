@@ -356,12 +356,13 @@ class Command:
         errors: IO[bytes] | int | None = None,
         group: bool = False,
     ) -> None:
+        inherited = os.environ if environment is None else environment
         self.process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603 -- the user named this program to have it run
             arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={name: value for name, value in (environment or os.environ).items() if name != "PYTHONFAULTHANDLER"},
+            env={name: value for name, value in inherited.items() if name != "PYTHONFAULTHANDLER"},
             start_new_session=group,
         )
         self._group = group

@@ -87,20 +87,19 @@ def test_how_a_fork_ends(job: Callable[[], Any], answer: object, tmp_path: Path)
     assert answer == done(job, tmp_path)
 
 
-def test_the_last_words_of_a_fork_are_its_own_under_faulthandler_too() -> None:
+def test_the_last_words_of_a_fork_are_its_own_under_faulthandler_too(tmp_path: Path) -> None:
     program = """
-import os, sys, tempfile
+import os, sys
 from pathlib import Path
 from syncedmem.spec.engine.fork import in_fork
 from syncedmem.spec.engine.supervisor import Limits
 def job():
     os.write(2, b"last words")
     os.abort()
-print(in_fork(job, Path(tempfile.mkdtemp()) / "answer", Limits()).last_line)
+print(in_fork(job, Path(sys.argv[1]), Limits()).last_line)
 """
-    run = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-X", "faulthandler", "-c", program, str(tmp_path / "answer")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert "last words\n" == run.stdout
 

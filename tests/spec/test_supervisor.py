@@ -142,6 +142,8 @@ def test_a_program_of_python_ends_with_its_own_words(
     monkeypatch.setenv("LEFT", "alone")
     with Command(["/bin/sh", "-c", "read line; echo ${PYTHONFAULTHANDLER-unset} $LEFT"], environment) as command:
         assert "unset alone" == command.ask("")
+    with Command(["/bin/sh", "-c", "read line; echo ${LEFT-nothing}"], {}) as command:
+        assert "nothing" == command.ask("")
 
 
 @pytest.mark.deep

@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def lists_to_follow(folder: Path) -> list[Path]:
-    """A file for each process in which a test failed, with the tests until the last that failed there.
+    """Make a file for each process in which a test failed, with the tests until the last that failed there.
 
     Raises
     ------
@@ -74,16 +74,19 @@ def lists_to_follow(folder: Path) -> list[Path]:
     """
     kept = folder / FAILED
     failed: set[str] = {*json.loads(kept.read_text(encoding="utf-8"))} if kept.is_file() else set()
-    files: list[Path] = []
+    files, orders = list[Path](), list[list[str]]()
     for order in sorted(folder.glob("*.order")):
         names = order.read_text(encoding="utf-8").splitlines()
+        orders.append(names)
         last = max((number for number, name in enumerate(names) if name in failed), default=-1)
         if last >= 0:
             files.append(order.with_suffix(".again"))
             files[-1].write_text("".join(f"{name}\n" for name in names[: last + 1]), encoding="utf-8")
-            failed.difference_update(names)
-    if failed or not files:
-        sys.exit(f"No test that can run once more: {', '.join(sorted(failed)) or 'no test failed'}")
+    if others := failed.difference(*orders):
+        sys.exit(f"What failed is no test that can run once more: {', '.join(sorted(others))}")
+    if not files:
+        sys.exit("No test failed, so none can run once more")
+    print("Once more in the same order; what passes now is UNSTABLE:", *sorted(failed), sep="\n", file=sys.stderr)
     return files
 
 
