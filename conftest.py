@@ -42,9 +42,9 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give CuPy and PoCL a folder, which they need to be usable, where they cannot write to that of the user."""
+    """Give CuPy, PoCL and PyOpenCL a folder, which they need, where they cannot write to that of the user."""
     if not os.access(Path.home(), os.W_OK) and not hasattr(config, "workerinput"):
-        for variable in ("CUPY_CACHE_DIR", "POCL_CACHE_DIR"):
+        for variable in ("CUPY_CACHE_DIR", "XDG_CACHE_HOME"):
             if variable not in os.environ:
                 folder = TemporaryDirectory()
                 config.add_cleanup(folder.cleanup)

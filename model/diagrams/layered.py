@@ -18,6 +18,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate, combinations, count, pairwise
+from math import fsum
 from random import Random
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING, NamedTuple
@@ -585,7 +586,7 @@ def _crossed(one: _Item, other: _Item, places: Mapping[_Item, int]) -> int:
 
 
 def _mean(values: list[float], otherwise: float) -> float:
-    return sum(values) / len(values) if values else otherwise
+    return fsum(values) / len(values) if values else otherwise  # sum rounds in another way from Python 3.12 on
 
 
 def _pack(row: list[_Item]) -> None:

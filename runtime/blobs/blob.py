@@ -716,13 +716,6 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         np.array(dlpack.nothing(self.dtype), dtype, copy=copy)
         return np.array(self.cpu_data(), dtype, copy=copy)
 
-    def __buffer__(self, flags: int) -> memoryview:
-        """For ``memoryview(blob)``, read-only; Python calls it from version 3.12 on."""
-        nothing: Any = dlpack.nothing(self.dtype)
-        memoryview(nothing)  # NumPy refuses types that a buffer cannot describe, such as bfloat16
-        view: Any = self.cpu_data()
-        return memoryview(view)
-
     def __dlpack_device__(self) -> tuple[int, int]:
         """The host.  A consumer that wants the device side asks for it, or takes ``gpu_data()``."""
         return dlpack.HOST

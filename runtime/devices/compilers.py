@@ -53,7 +53,7 @@ def compiler_of(device: Any, cl: Any) -> Compiler:
         there = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, seen.nbytes)
         program.answer(queue, (1,), None, there)
         cl.enqueue_copy(queue, seen, there)
-    except cl.Error as error:
+    except (cl.Error, OSError) as error:  # OSError where it can make no folder for what it has compiled
         # PyOpenCL's frames hold the error, and the error holds the frames: so the callers here would be kept alive too.
         error.__traceback__ = error.__context__ = None
         return Compiler(works=False, reason=_first_line(program, device, cl) or str(error).partition("\n")[0])

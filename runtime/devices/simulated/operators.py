@@ -114,7 +114,7 @@ def _is_single(operand: Any) -> bool:
 
 
 def _is_equal_to_itself_alone(operand: object) -> bool:
-    return type(operand).__eq__ is object.__eq__
+    return operand is None or type(operand).__eq__ is object.__eq__  # that of None is its own in newer Pythons
 
 
 def compute(function: Callable[..., object], *operands: Any, out: HostArray) -> None:

@@ -116,7 +116,7 @@ ON_OTHERS: dict[str, tuple[Any, Callable[[Any], object], type[Exception]]] = {
     "bfloat16 in a file": (BFLOAT16, lambda blob: blob.save("blob.npy"), InvalidArgumentError),
     "bfloat16 in an archive": (BFLOAT16, lambda blob: blob.save("blob.npz", True), InvalidArgumentError),
     "bfloat16 in a message": (BFLOAT16, lambda blob: blob.to_proto(), InvalidArgumentError),
-    "bfloat16 as a buffer": (BFLOAT16, lambda blob: blob.__buffer__(0), ValueError),
+    "a blob as a buffer": (np.float32, memoryview, TypeError),
     "bfloat16 by DLPack": (BFLOAT16, lambda blob: blob.__dlpack__(max_version=(1, 0)), BufferError),
 }
 

@@ -6,6 +6,7 @@ for drivers in a folder that only the test uses.
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import subprocess
@@ -414,6 +415,7 @@ class Driver:
     program_build_info = SimpleNamespace(LOG=2)
     log: str | None = None
     refusal = ""
+    folder = True
     wrote = 42
 
     def Context(self, devices: list[Any]) -> Any:  # noqa: N802 -- PyOpenCL's names
@@ -437,7 +439,9 @@ class Driver:
             raise self.Error("no log")
         return self.log
 
-    def answer(self, *_: Any) -> None: ...
+    def answer(self, *_: Any) -> None:
+        if not self.folder:
+            raise PermissionError(errno.EACCES, "Permission denied", "/home/.cache")
 
     def enqueue_copy(self, _: Any, to: Any, __: Any) -> None:
         to[0] = self.wrote
@@ -452,6 +456,7 @@ class Driver:
         ({"refusal": "no build", "log": " \n error: no such target\nmore"}, (False, "no such target")),
         ({"refusal": "no build", "log": "error: a/b.cl:2:2: no such word"}, (False, "no such word")),
         ({"refusal": "no build", "log": "\n"}, (False, "no build")),
+        ({"folder": False}, (False, "[Errno 13] Permission denied: '/home/.cache'")),
     ],
 )
 def test_a_verdict_has_the_first_line_of_the_reason(broken: dict[str, Any], found: tuple[bool, str]) -> None:
