@@ -42,7 +42,8 @@ def compiler_of(device: Any, cl: Any) -> Compiler:
     """
     if find_spec("mako") is None:
         return Compiler(works=False, reason="PyOpenCL makes reductions with the package mako, which is not installed")
-    source = f"kernel void answer(global int *to) {{ *to = {_ANSWER}; }}"
+    # PyOpenCL's own kernels include it, and a driver may not find it: PoCL does not below a folder with a blank.
+    source = f"#include <pyopencl-complex.h>\nkernel void answer(global int *to) {{ *to = {_ANSWER}; }}"
     context = cl.Context([device])
     queue, seen = cl.CommandQueue(context), np.zeros(1, np.int32)
     program = cl.Program(context, source)

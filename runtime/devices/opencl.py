@@ -99,10 +99,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def __init__(self, ordinal: int = 0) -> None:
         try:
             devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
-            if not devices and "POCL_CACHE_DIR" not in os.environ and not os.access(Path.home(), os.W_OK):
+            if not devices and "XDG_CACHE_HOME" not in os.environ and not os.access(Path.home(), os.W_OK):
                 raise NoDeviceError(
                     f"there is no OpenCL device here; PoCL has none if it cannot write to {Path.home()}: set "
-                    "POCL_CACHE_DIR to another folder"
+                    "XDG_CACHE_HOME to another folder"
                 )
             self.ordinal: int = check_ordinal(ordinal, "OpenCL", len(devices))
             device = devices[self.ordinal]

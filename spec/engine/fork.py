@@ -18,6 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from syncedmem.interrupts import ENDING
+
 from .descendants import end_with_parent
 from .supervisor import Death, limit_memory
 from .tail import Tail
@@ -139,7 +141,8 @@ def serve(job: Callable[[], Any], answer: Path, output: int) -> NoReturn:
     process = os.getpid()
     status = 0
     try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in ENDING:
+            signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the requests that wait there are not for the job
         os.dup2(output, 1)
         os.dup2(output, 2)

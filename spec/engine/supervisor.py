@@ -19,6 +19,8 @@ from itertools import islice
 from multiprocessing import connection, get_context
 from typing import IO, TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
+from syncedmem.interrupts import BY_SIGNAL, ENDING
+
 from .descendants import end_descendants
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 _PAUSE = 0.05
+_MOMENT = 0.2
 
 
 class Job(Protocol[AnswerT_co]):
@@ -88,7 +91,12 @@ class Death:
 
     @classmethod
     def of(cls, status: int | None, stage: str = "", cases: int = 0) -> Self:
-        """The death of a process that ended with this exit status, which is negative for a signal."""
+        """The death of a process that ended with this exit status, which is negative for a signal.
+
+        If it was a signal that ends commands, wait a moment: whoever sent it may be about to send it to us.
+        """
+        if status is not None and (-status in ENDING or status - BY_SIGNAL in ENDING):
+            time.sleep(_MOMENT)
         if status is not None and status < 0:
             return cls("crash", signal.Signals(-status).name, stage, cases)
         return cls("exit", str(status), stage, cases)

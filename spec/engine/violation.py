@@ -5,13 +5,15 @@ from __future__ import annotations
 from textwrap import indent
 from typing import Any
 
+from syncedmem import interrupts
+
 from ..requirements import REQUIREMENTS
 
 __all__ = ["UnfitError", "UnfitMakerError", "UnfitPolicyError", "Violation"]
 
 
 class Violation(AssertionError):
-    """A broken requirement.
+    """A broken requirement; after an interrupt there is none, and the interrupt is raised again in its place.
 
     Attributes
     ----------
@@ -24,6 +26,7 @@ class Violation(AssertionError):
     """
 
     def __init__(self, requirement: str, message: str, statements: tuple[str, ...] = ()) -> None:
+        interrupts.check()  # what is wrong while we are being interrupted may be our own doing
         super().__init__(requirement, message, statements)
         self.requirement = requirement
         self.message = message

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from syncedmem import interrupts
 from syncedmem.model import EDITIONS, Machine
 from syncedmem.model.caffe import DEFAULT
 
@@ -100,6 +101,7 @@ class Port:
         PortError
             If the program does not start, or does not say hello.
         """
+        interrupts.check()
         command = self._command or self._start()
         try:
             return self._exchange(command, op, fields)

@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do before a command begins, and after it has ended: one line, and the status of a shell.
+"""What a signal that ends a command does: one line, the status of a shell, and no verdict.
 
 It imports next to nothing, so that it comes before everything that takes long to import.
 """
@@ -15,24 +15,52 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["BY_SIGNAL", "end_at_once", "say"]
+__all__ = ["BY_SIGNAL", "ENDING", "check", "end_at_once", "listen", "say"]
 
 BY_SIGNAL = 128
 """The exit status of a command that a signal ended, without the number of the signal; as a shell has it."""
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals by which users, shells and services end a command."""
 
 _told: list[int] = []
 """The signals of which something was said: another one then ends the process without a second line."""
 
 
+_received: list[signal.Signals] = []
+"""The signals that the command which is running has received."""
+
+
+def listen(signals: list[signal.Signals]) -> list[signal.Signals]:
+    """Let `check` look at a list of received signals, in place of another one, which is returned."""
+    global _received
+    before, _received = _received, signals
+    return before
+
+
+def check() -> None:
+    """Raise the interrupt once more, if there was one.
+
+    It may not have ended what it came into: another exception that is raised while that is cleaned up replaces it, and
+    what it breaks off may look like a mistake of a port.  So whoever is about to accuse somebody calls this.
+
+    Raises
+    ------
+    KeyboardInterrupt
+    """
+    if _received:
+        raise KeyboardInterrupt(_received[0])
+
+
 def end_at_once() -> None:
-    """Have SIGINT and SIGTERM end this process from now on, while nothing has been started that must end before it.
+    """Have `ENDING` signals end this process from now on, while nothing has been started that must end before it.
 
     A signal that is ignored, as in a job of `nohup`, and one that somebody else handles, stays as it is.  When all is
     done but for what Python takes apart of itself, Ctrl-C comes too late: nobody could say a word, so it is ignored.
     """
     atexit.register(_too_late)  # what is registered first is called last
-    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
-        if signal.getsignal(number) == usual:
+    for number in ENDING:
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, _end)
 
 

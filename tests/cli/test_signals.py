@@ -39,6 +39,65 @@ def test_a_program_that_hangs_ends_with_the_command(command: str, number: signal
         os.kill(int(place.read_text(encoding="utf-8")), 0)
 
 
+# A right port, in whose process of this number a request sends a signal to the command, to itself, or to both.
+INTERRUPTS = """\
+import os, pathlib, signal, sys, time
+sys.path.insert(0, sys.argv[1])
+import port
+
+starts, start, request, number, to_itself = pathlib.Path(sys.argv[2]), *map(int, sys.argv[3:])
+with starts.open("a") as file:
+    file.write("+")
+right, command = port.answer, os.getppid()
+
+def answer(op, **fields):
+    global request
+    request -= starts.stat().st_size == start
+    if not request and not to_itself:
+        os.kill(command, number)
+    if not request and to_itself:
+        if not os.fork():
+            os.close(1)
+            time.sleep(0.05)
+            os.kill(command, number)
+            os._exit(0)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    return right(op, **fields)
+
+port.answer = answer
+port.serve()
+"""
+PORTS = Path(__file__).parents[2] / "examples" / "ports" / "json"
+
+
+MOMENTS_OF_A_RUN = [
+    (2, 40, signal.SIGTERM),
+    *(
+        pytest.param(*moment, number, marks=pytest.mark.deep)
+        for moment in [(1, 1), (2, 1), (2, 3_000), (2, 40_000), (3, 1), (4, 1), (4, 400), (4, 40_000)]
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    ),
+]
+
+
+@pytest.mark.parametrize("to_itself", [False, True])
+@pytest.mark.parametrize(("start", "request_number", "number"), MOMENTS_OF_A_RUN)
+def test_whoever_is_interrupted_accuses_nobody(
+    start: int, request_number: int, to_itself: bool, number: signal.Signals, tmp_path: Path
+) -> None:
+    """Also where the port gets it first, as in a service that is stopped.  Processes 3 and 4 are those of safe."""
+    program = tmp_path / "interrupts.py"
+    program.write_text(INTERRUPTS, encoding="utf-8")
+    where = (program, PORTS, tmp_path / "starts", start, request_number, int(number), int(to_itself))
+    port = shlex.join([sys.executable, *map(str, where)])
+    words = [sys.executable, "-m", "syncedmem", "conform", "--command", port, "--out", str(tmp_path / "out")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert (128 + number, f"syncedmem: interrupted by {number.name}\n") == (done.returncode, done.stderr)
+    assert "" == done.stdout
+
+
 # Before anything of a command is imported, Python imports this module: it sends a signal while another one is imported,
 # at the end of the command, or after everything that is registered for the end.
 SENDS = """\

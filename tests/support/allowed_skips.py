@@ -25,7 +25,6 @@ ALLOWED: Sequence[str] = (
     # What is not installed; each says how to install it.
     r".+ is not installed: (pip install|make) ",
     r".+ needs the package ",
-    r"there is no C\+\+ compiler: make system-deps",
     r"there is no \S+ here: make system-deps",
     r"npm cannot download ",
     r"npm cannot install what tests/support/node/package.json names: ",

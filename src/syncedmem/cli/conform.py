@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import TextColumn
 
+from syncedmem import interrupts
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, sayer, table, widen
@@ -132,6 +133,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
       0  the port conforms, at the level that was asked for, or at the one that it names
       1  it does not
       2  the command line is wrong, or the target cannot be tested
+      129, 130, 143  it was interrupted by SIGHUP, Ctrl-C or SIGTERM; then there is no verdict
     """
     from syncedmem.spec.ports.conformance import claim_of_safe
 
@@ -222,6 +224,7 @@ def _follow(progress: Progress, profile: str = "") -> Callable[[str, int], None]
     task = progress.add_task("the port", total=None, cases="0")
 
     def show(suite: str, cases: int) -> None:
+        interrupts.check()
         progress.update(task, description=f"{profile} {suite}".strip(), cases=f"{cases:,}")
 
     return show

@@ -11,6 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from syncedmem import interrupts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
@@ -30,11 +32,15 @@ def help_of(command: Callable[..., Any]) -> str:
 
 @contextmanager
 def progress_bars(console: Console, *columns: ProgressColumn) -> Generator[Progress]:
-    """Progress bars, which are shown on a terminal only; elsewhere Rich would print an empty line for them."""
+    """Progress bars, which are shown on a terminal only; elsewhere Rich would print an empty line for them.
+
+    What was interrupted meanwhile has no result, even if it believes that it has one.
+    """
     start = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
     bars = Progress(*start, *columns, TimeElapsedColumn(), console=console, transient=True)
     with bars if console.is_interactive else nullcontext():
         yield bars
+    interrupts.check()
 
 
 def sayer(console: Console) -> Callable[..., None]:

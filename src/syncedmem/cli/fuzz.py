@@ -180,7 +180,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
          file cannot be written
       3  the fuzzer itself failed, or could not go on with the target or for lack
          of room, which says nothing about the target
-      130, 143  it was interrupted by Ctrl-C or SIGTERM
+      129, 130, 143  it was interrupted by SIGHUP, Ctrl-C or SIGTERM
     """
     if write_target is not None:
         _write_header(write_target, target, force=force)

@@ -102,7 +102,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
       0    the machine was learned, and is the declared one
       1    it is not, or the port gives different answers to the same calls, or does not live long enough
       2    the command line is wrong, the target cannot be asked, or AALpy is not installed
-      130  it was interrupted
+      129, 130, 143  it was interrupted by SIGHUP, Ctrl-C or SIGTERM
     """
     from syncedmem.spec.learning import LearnWanted
     from syncedmem.spec.learning import learn as learned

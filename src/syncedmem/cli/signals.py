@@ -7,6 +7,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from syncedmem.interrupts import ENDING, listen
+
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import FrameType
@@ -16,7 +18,10 @@ __all__ = ["interruptible"]
 
 @contextmanager
 def interruptible() -> Generator[list[signal.Signals]]:
-    """Have SIGINT and SIGTERM raise ``KeyboardInterrupt(number)``, the first of them; all come into the list."""
+    """Have the first signal that ends a command raise ``KeyboardInterrupt(number)``; all come into the list.
+
+    SIGHUP stays ignored in a job of ``nohup``.
+    """
     signals: list[signal.Signals] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -28,9 +33,12 @@ def interruptible() -> Generator[list[signal.Signals]]:
     if threading.current_thread() is not threading.main_thread():  # only that one may have handlers
         yield signals
         return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    before = {n: signal.signal(n, interrupt) for n in ENDING if not (ignored and n == signal.SIGHUP)}
+    others = listen(signals)
     try:
         yield signals
     finally:
+        listen(others)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -269,7 +269,7 @@ def test_views_keep_the_memory_and_not_the_blob(device: SimulatedDeviceAllocator
 
 def test_views_have_buffers_and_a_blob_has_none(blob: Any) -> None:
     """From Python 3.12 on NumPy would take a blob's buffer in place of what its ``__array__`` says."""
-    buffer = memoryview(blob.cpu_data())
+    buffer: Any = memoryview(blob.cpu_data())
     assert ("f", (2, 3), True, ROW.tolist()) == (buffer.format, buffer.shape, buffer.readonly, buffer.tolist())
     assert memoryview(blob.mutable_cpu_data()).readonly is False
     with pytest.raises(TypeError):

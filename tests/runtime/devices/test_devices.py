@@ -136,10 +136,10 @@ def test_a_device_that_is_not_here_says_what_is_missing(missing: str, monkeypatc
 def test_where_pocl_cannot_write_its_device_is_missed_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """PoCL says nothing: it is there, and has no device."""
     replace(monkeypatch, "pyopencl", pyopencl_with([]))
-    monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "missing"))
 
-    with pytest.raises(NoDeviceError, match=f"{tmp_path}.*set POCL_CACHE_DIR"):
+    with pytest.raises(NoDeviceError, match=f"{tmp_path}.*set XDG_CACHE_HOME"):
         named_device("opencl")
 
 

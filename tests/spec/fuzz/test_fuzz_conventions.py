@@ -29,7 +29,6 @@ COMMANDS = {
     CPP: "c++ -Wall -Wextra -Werror -std=c++17 -shared -fPIC -O1 -I.",
     RUST: "rustc --crate-type cdylib -C panic=abort -O",
 }
-MISSING = {"c++": "there is no C++ compiler: make system-deps", "rustc": "there is no rustc here: make system-deps"}
 
 
 def deep(*values: object) -> Any:
@@ -44,7 +43,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def compiled(source: str) -> Path:
         folder, command = tmp_path_factory.mktemp("library"), COMMANDS[source].split()
         if shutil.which(command[0]) is None:
-            pytest.skip(MISSING[command[0]])
+            pytest.skip(f"there is no {command[0]} here: make system-deps")
         for file in (SUPPORT / source, EXAMPLES / "fuzz_target.hpp", EXAMPLES / "fuzz_target.rs"):
             shutil.copy(file, folder)
         subprocess.run([*command, "-o", "lib.so", source], cwd=folder, check=True)
