@@ -141,8 +141,10 @@ def serve(job: Callable[[], Any], answer: Path, output: int) -> NoReturn:
     process = os.getpid()
     status = 0
     try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         for number in ENDING:
-            signal.signal(number, signal.SIG_DFL)
+            if callable(signal.getsignal(number)):  # a handler of ours; what is ignored stays so, as under nohup
+                signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the requests that wait there are not for the job
         os.dup2(output, 1)
         os.dup2(output, 2)

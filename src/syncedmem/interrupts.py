@@ -20,8 +20,8 @@ __all__ = ["BY_SIGNAL", "ENDING", "check", "end_at_once", "listen", "say"]
 BY_SIGNAL = 128
 """The exit status of a command that a signal ended, without the number of the signal; as a shell has it."""
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals by which users, shells and services end a command."""
+ENDING = tuple(number for number in signal.Signals if number.name in ("SIGHUP", "SIGINT", "SIGTERM"))
+"""The signals by which users, shells and services end a command; Windows has no SIGHUP."""
 
 _told: list[int] = []
 """The signals of which something was said: another one then ends the process without a second line."""

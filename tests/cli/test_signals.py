@@ -185,6 +185,25 @@ def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
     assert (0, "") == (done.returncode, done.stderr)
 
 
+@pytest.mark.deep
+def test_a_closed_terminal_ends_no_job_of_nohup(tmp_path: Path) -> None:
+    """It is ignored then, also while the command runs and has forked."""
+    words = [sys.executable, "-m", "syncedmem", "fuzz", "syncedmem.runtime:CPUDeviceAllocator", "--steps", "2000"]
+    words += ["--out", str(tmp_path / "out")]
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True, text=True)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with run:
+        while run.poll() is None:
+            os.killpg(run.pid, signal.SIGHUP)
+            time.sleep(0.05)
+        said = run.communicate()[0]
+
+    assert (0, True) == (run.returncode, "passed" in said), said
+
+
 def test_a_program_that_imports_it_keeps_its_signals() -> None:
     program = (
         "import signal, sys; before = [*map(signal.getsignal, (2, 15))]; import syncedmem.__main__; "

@@ -20,7 +20,7 @@ __all__ = ["interruptible"]
 def interruptible() -> Generator[list[signal.Signals]]:
     """Have the first signal that ends a command raise ``KeyboardInterrupt(number)``; all come into the list.
 
-    SIGHUP stays ignored in a job of ``nohup``.
+    SIGHUP, which nobody sends but a terminal that closes, stays ignored in a job of ``nohup``.
     """
     signals: list[signal.Signals] = []
 
@@ -33,8 +33,8 @@ def interruptible() -> Generator[list[signal.Signals]]:
     if threading.current_thread() is not threading.main_thread():  # only that one may have handlers
         yield signals
         return
-    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    before = {n: signal.signal(n, interrupt) for n in ENDING if not (ignored and n == signal.SIGHUP)}
+    ignored = {number for number in ENDING if number.name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN}
+    before = {number: signal.signal(number, interrupt) for number in ENDING if number not in ignored}
     others = listen(signals)
     try:
         yield signals
