@@ -106,8 +106,8 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether there are no findings but known ones, the fuzzer itself did not fail, and enough was done."""
-        return not (self.failures or self.errors or self.incomplete)
+        """Whether there are no findings but known ones, the fuzzer itself did not fail, and it came to its end."""
+        return not (self.failures or self.errors or self.incomplete or self.interrupted)
 
     @property
     def incomplete(self) -> str:

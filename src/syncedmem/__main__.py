@@ -11,8 +11,11 @@ from .interrupts import end_at_once, say
 __all__ = ["main"]
 
 # Here and not in `main`, because the script `syncedmem` calls that only when this module is imported.  In a program of
-# somebody else, which may import the module, signals stay as they are.
-if __name__ == "__main__" or basename(sys.argv[0]) == "syncedmem":  # noqa: PTH119 -- pathlib takes long to import
+# somebody else, which may import the module, signals stay as they are; and in a process that the command has started,
+# which imports it too: the command says that it was interrupted.
+if __name__ == "__main__" or (
+    basename(sys.argv[0]) == "syncedmem" and "multiprocessing" not in sys.modules  # noqa: PTH119 -- pathlib is slow
+):
     end_at_once()
 
 

@@ -64,6 +64,22 @@ def test_an_interrupted_run_ends_with_a_report(number: signal.Signals, status: i
     assert [] == processes(mark)
 
 
+def test_what_was_interrupted_has_not_passed(tmp_path: Path) -> None:
+    """However much of it was done."""
+    words = [sys.executable, "-m", "syncedmem", "fuzz", "syncedmem.runtime:CPUDeviceAllocator", "--seconds", "60"]
+    report = tmp_path / "out" / "report.json"
+    words += ["--steps", "400000", "--out", str(report.parent)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:
+        while not report.exists():
+            assert run.poll() is None
+            time.sleep(0.05)
+        run.send_signal(signal.SIGHUP)
+        said = run.communicate()[0]
+
+    assert (129, False) == (run.returncode, "passed" in said), said
+    assert json.loads(report.read_text(encoding="utf-8"))["passed"] is False
+
+
 def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     """Nobody can end what it has started, so each process ends with the one that has started it."""
     run, mark = begun(tmp_path), f"{MARK}={tmp_path}"

@@ -473,7 +473,9 @@ def _print_verdict(console: Console, report: Report) -> None:
         say(f"Known, and not found this time: {key}", style="yellow")
     if report.interrupted:
         say(f"Interrupted by {report.interrupted}: this is a report of what was done until then.", style="yellow")
-    if report.errors and not report.failures:
+    if report.interrupted and not report.failures:
+        say(f"There is no verdict. Seed {report.wanted.seed}.", style="bold red")
+    elif report.errors and not report.failures:
         say(f"The run did not come to its end, so this says nothing. Seed {report.wanted.seed}.", style="bold red")
     elif report.incomplete:
         say(f"incomplete: {report.incomplete}, so this says little. Seed {report.wanted.seed}.", style="bold red")
