@@ -5,6 +5,7 @@ from __future__ import annotations
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -73,7 +74,8 @@ def test_a_library_that_cannot_be_imported_hides_its_names(
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
 
-    assert (0, "") == (done.returncode, done.stderr)
+    said = re.sub(r"\d+ errors? generated\.\n", "", done.stderr)  # PoCL's own, where it cannot compile
+    assert (0, "") == (done.returncode, said)
     lines = done.stdout.splitlines()
     assert [True] * (2 if device else 1) == ["half installed" in line for line in lines]
     assert lines[-1].startswith(("NoDeviceError", "MissingPackageError"))
