@@ -99,7 +99,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def __init__(self, ordinal: int = 0) -> None:
         try:
             devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
-            if not devices and "XDG_CACHE_HOME" not in os.environ and not os.access(Path.home(), os.W_OK):
+            elsewhere = not os.environ.keys().isdisjoint(("POCL_CACHE_DIR", "XDG_CACHE_HOME"))
+            if not (devices or elsewhere or os.access(Path.home(), os.W_OK)):
                 raise NoDeviceError(
                     f"there is no OpenCL device here; PoCL has none if it cannot write to {Path.home()}: set "
                     "XDG_CACHE_HOME to another folder"

@@ -136,10 +136,14 @@ def test_a_device_that_is_not_here_says_what_is_missing(missing: str, monkeypatc
 def test_where_pocl_cannot_write_its_device_is_missed_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """PoCL says nothing: it is there, and has no device."""
     replace(monkeypatch, "pyopencl", pyopencl_with([]))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for variable in ("POCL_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "missing"))
 
     with pytest.raises(NoDeviceError, match=f"{tmp_path}.*set XDG_CACHE_HOME"):
+        named_device("opencl")
+    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
+    with pytest.raises(NoDeviceError, match="there is no OpenCL device 0; there are 0"):
         named_device("opencl")
 
 
