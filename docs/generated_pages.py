@@ -41,7 +41,7 @@ from syncedmem.spec.ports.protocol import CAFFE as PORTS
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
 from syncedmem.spec.vectors import REFUSALS, SUITES, vectors
-from syncedmem.spec.vectors.keys import LINE, MEMORY_STEP
+from syncedmem.spec.vectors.keys import LINE, MEMORY_STEP, RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -393,6 +393,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "line": lambda: table(("key", "meaning"), [(f"`{item.name}`", item.text) for item in LINE]),
         "step": lambda: key_table(MEMORY_STEP),
         "refusals": refusal_table,
+        "recorded": lambda: table(("key", "meaning"), [(f"`{item.name}`", item.text) for item in RECORDED]),
         "committed": committed_sentence,
     },
 }

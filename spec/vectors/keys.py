@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, caffe
 
-from ..engine.fields import FLAG, NULL, NUMBER, TEXT, Field, Type, array_of, mismatch, object_of, one_of
+from ..engine.fields import (
+    FLAG,
+    NULL,
+    NUMBER,
+    TEXT,
+    Field,
+    Type,
+    array_of,
+    by_name,
+    mismatch,
+    object_of,
+    one_of,
+    or_null,
+)
 from ..requirements import PROFILES
 from .operations import LOOK, WRITE_BUFFER, refusals
 from .vector import FORMAT
@@ -20,7 +33,8 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Machine
 
-__all__ = ["LINE", "MEMORY_STEP", "MOST_BYTES", "line_of", "memory_step", "schema", "wrong_sizes"]
+__all__ = ["LINE", "MEMORY_STEP", "MOST_BYTES", "RECORDED", "line_of", "memory_step", "recorded_line", "recorded_step"]
+__all__ += ["schema", "wrong_sizes"]
 
 MOST_BYTES = 64 << 20
 """The most bytes of all memories of a vector or of a recorded run; our largest vector has a million."""
@@ -179,6 +193,55 @@ def line_of(machine: Machine | None) -> tuple[Field, ...]:
     if machine is None:
         return LINE
     return tuple(replace(key, type=one_of((machine.name,))) if key.name == "edition" else key for key in LINE)
+
+
+_RECORDED: Type = {"oneOf": [NULL, _CONTENT, {"type": "string", "pattern": "^([0-9a-fA-F]{2})*$"}]}
+_WORDS: Type = {"type": ["array", "null"], "items": TEXT}
+_SIZE = "The size of the memory in bytes. A content that is a number is compared only if it is known."
+_OR_DIGITS = ", or as a string of hexadecimal digits"
+
+RECORDED: tuple[Field, ...] = (
+    _key("edition", "In a line without a call: the edition, or the name of the machine.", or_null(TEXT)),
+    _key("size", f"In a line without a call. {_SIZE}", or_null(NUMBER)),
+    _key("write", f"As above{_OR_DIGITS}.", _RECORDED),
+    _key("shows", f"As above{_OR_DIGITS}.", _RECORDED),
+    _key(
+        "bytes",
+        f"As above{_OR_DIGITS}. After a queued copy, a side is compared again from the next call for it on, or a wait.",
+        {"type": ["object", "null"], "additionalProperties": _RECORDED},
+    ),
+    _key("refused", "`true`, or a text, if the call was refused, for whatever reason.", {"oneOf": [NULL, FLAG, TEXT]}),
+    _key("failed", "`true` if an action of the call failed. Then nothing may have changed.", or_null(FLAG)),
+    _key("time", "Anything; it is not looked at.", {}),
+    _key("thread", "Anything; it is not looked at.", {}),
+)
+"""The keys that a recorded run has besides those of a vector, or in another form."""
+
+
+def recorded_line(machine: Machine) -> dict[str, Field]:
+    """The keys of a line of a recorded run that has no call; those of a vector are among them."""
+    settings = (_key(name, "The setting at the start.", or_null(TEXT)) for name in machine.settings)
+    besides = (key for key in RECORDED if key.name in ("edition", "size", "time", "thread"))
+    return by_name(*(replace(key, required=False) for key in LINE), *besides, *settings)
+
+
+def recorded_step(machine: Machine) -> dict[str, Field]:
+    """The keys of a call of a recorded run, whose words are looked up elsewhere: one may be misspelt."""
+    buffer = object_of([Field("buffer", {"oneOf": [NUMBER, TEXT]}, ""), Field("bytes", _RECORDED, "", required=False)])
+    other = {
+        "call": or_null(TEXT),
+        "memory": or_null(NUMBER),
+        "argument": {"oneOf": [NULL, TEXT, buffer, _OWN]},
+        "fail": or_null(NUMBER),
+        "refusal": or_null(TEXT),
+        "actions": _WORDS,
+        "head": or_null(TEXT),
+        "flags": {"type": ["object", "null"], "additionalProperties": FLAG},
+    }
+    as_vectors = (replace(key, type=other.get(key.name, {}), required=False) for key in MEMORY_STEP)
+    besides = (key for key in RECORDED if key.name not in ("edition", "size"))
+    settings = (_key(name, "The setting during the call.", or_null(TEXT)) for name in machine.settings)
+    return by_name(*as_vectors, *besides, *settings)
 
 
 def schema(machine: Machine | None = None) -> Type:

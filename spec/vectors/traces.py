@@ -17,30 +17,30 @@ from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 
 from ..engine.contents import contrasted
-from ..engine.fields import short
+from ..engine.fields import fault, short
 from ..memory.by_table import TableOracle
 from ..record.steps import content
-from .keys import LINE, MEMORY_STEP, wrong_sizes
+from .keys import recorded_line, recorded_step, wrong_sizes
 from .operations import LOOK, OWN_BUFFER, WRITE_BUFFER, refusals, setting_of
 from .reading import json_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from syncedmem.model.declaration import Call, Machine
     from syncedmem.model.moves import Move, State
     from syncedmem.model.opening import AnyMachine
 
+    from ..engine.fields import Field
+
 __all__ = ["Stop", "check_trace", "checked_lines"]
 
 _MOST = 4
 """The most possibilities that are named."""
 _SHOWN = ("refusal", "refused", "actions", "head", "flags", "shows", "bytes")
-_WHEN = frozenset({"time", "thread"})
-"""What a recorder may say besides; it is not looked at."""
-_OF_STEP = frozenset({"failed", "refused", *(key.name for key in MEMORY_STEP)}) | _WHEN
-_OF_RUN = frozenset(key.name for key in LINE) | {"size"} | _WHEN
+_NULL_SAYS = frozenset({"argument", "refusal", "refused"})
+"""The keys of which null says something: no pointer, and that the call was not refused."""
 
 
 class Stop(NamedTuple):
@@ -131,16 +131,23 @@ def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: AnyMachi
                 stop = run.take(step)
                 if stop is not None:
                     return Stop(last, stop[0], f"{f'in step {number} ' if 'steps' in line else ''}{stop[1]}")
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            raise ValueError(f"line {last}: {what}") from error
+        except ValueError as error:
+            raise ValueError(f"line {last}: {error}") from error
     return last
 
 
-def _check_keys(line: dict[str, Any], known: frozenset[str]) -> None:
+def _check_keys(line: Mapping[str, Any], known: Iterable[str]) -> None:
     """Refuse a key that means nothing: it may be a misspelt one, and what it says would not be looked at."""
     if unknown := sorted(map(repr, line.keys() - known)):
         raise ValueError(f"there is no key {unknown[0]}; known are {', '.join(sorted(known))}")
+
+
+def _check_types(line: dict[str, Any], keys: Mapping[str, Field]) -> None:
+    """Refuse a line with another key, or with a value that cannot be one of its key."""
+    if type(line) is dict:
+        _check_keys(line, keys)
+    if sentence := fault(line, keys):
+        raise ValueError(f"it {sentence}")
 
 
 def _check_words(kind: str, words: Iterable[Any], known: Iterable[str]) -> None:
@@ -157,12 +164,14 @@ class _Run:
     """The candidates of each memory of a run: the states that agree with it, with contents as far as they are known."""
 
     def __init__(self, header: dict[str, Any], machine: Machine) -> None:
+        _check_types(header, recorded_line(machine))
+        header = {key: value for key, value in header.items() if value is not None}
         name = header.get("edition", machine.name)
         if name != machine.name and name not in EDITIONS:
             raise ValueError(f"there is no machine {short(name)}")
         self._machine = machine = machine if name == machine.name else EDITIONS[name]
         self._stepper = stepper(machine)
-        _check_keys(header, _OF_RUN | machine.settings.keys())
+        self._keys = recorded_step(machine)
         inputs = self._stepper.inputs(settings=False, end=True)
         self._entries = {call: [entry for entry in inputs if str(entry.call) == call] for call in machine.calls}
         sizes: list[int] = header.get("sizes", [header["size"]] if "size" in header else [])
@@ -179,11 +188,12 @@ class _Run:
         self._unsaid = {"adopt", "wait", ""} if "steps" in header else {"adopt"}
         self._memories: dict[int, list[TableOracle]] = {}
         self._buffers: dict[Any, int] = {}
+        self._landing: set[tuple[int, str]] = set()  # memories, and sides of theirs that a copy may not have reached
         self._shared = False  # whether two memories have the same buffer: then what one holds says nothing
 
     def take(self, step: dict[str, Any]) -> tuple[tuple[str, ...], str] | None:
         """Follow a line; what was expected and what was seen, if no candidate agrees."""
-        self._check(step)
+        step = self._checked(step)
         call, number = step.get("call", ""), step.get("memory", 0)
         if setting := setting_of(self._machine, call):
             value = step["argument"]
@@ -196,6 +206,7 @@ class _Run:
         candidates = self._memories[number] if number in self._memories else self._new(number)
         for name in self._machine.settings.keys() & step.keys():
             candidates = self._with(candidates, name, step[name])
+        self._queue_or_land(number, step)
         size = self._sizes.get(number)
         outcomes = [outcome for candidate in candidates for outcome in self._outcomes(candidate, step, size)]
         agreeing = (self._agreeing(outcome, step, size) for outcome in outcomes)
@@ -204,16 +215,34 @@ class _Run:
             return None
         return tuple(dict.fromkeys(outcome.told(step, size) for outcome in outcomes)), _seen(step)
 
-    def _check(self, step: dict[str, Any]) -> None:
+    def _checked(self, line: dict[str, Any]) -> dict[str, Any]:
+        """A line without what was not recorded: other keys, types and words are refused."""
         machine = self._machine
-        _check_keys(step, _OF_STEP | machine.settings.keys())
+        _check_types(line, self._keys)
+        step: dict[str, Any] = {key: line[key] for key in line if line[key] is not None or key in _NULL_SAYS}
         known = {*machine.calls, *(f"set_{setting}" for setting in machine.settings), WRITE_BUFFER, LOOK}
         _check_words("call", [step["call"]] if "call" in step else [], known)
         _check_words("head", [step["head"]] if "head" in step else [], machine.heads)
         _check_words("action", step.get("actions", ()), machine.actions)
         _check_words("refusal", [step["refusal"]] if step.get("refusal") else [], filter(None, refusals(machine)))
-        _check_keys(step.get("bytes") or {}, frozenset(machine.sides))
-        _check_keys(step.get("flags") or {}, frozenset(machine.facts))
+        _check_keys(step.get("bytes", {}), machine.sides)
+        _check_keys(step.get("flags", {}), machine.facts)
+        if setting_of(machine, step.get("call", "")) and not isinstance(step.get("argument"), str):
+            raise ValueError(f"{step['call']} has no value as its argument")
+        return step
+
+    def _queue_or_land(self, number: int, step: dict[str, Any]) -> None:
+        """Note to which side a copy was queued; it has happened at the next call for that side, or at a wait."""
+        call, words = self._machine.calls.get(step.get("call", "")), self._machine.actions
+        actions = [words[action] for action in step.get("actions", ())]
+        if any(action.does == "wait" for action in actions):
+            self._landing.clear()
+        elif call is not None:
+            self._landing.discard((number, call.side))
+        if step.get("refused") or step.get("refusal"):
+            return
+        self._landing |= {(number, action.side) for action in actions if action.queued}
+        self._landing |= {(number, call.side)} if call is not None and call.queues else set()
 
     def _new(self, number: int) -> list[TableOracle]:
         """The candidates for a memory of which nothing was recorded yet."""
@@ -287,12 +316,13 @@ class _Run:
     def _agreeing(self, outcome: _Outcome, step: dict[str, Any], size: int | None) -> TableOracle | None:
         """The candidate after a line, if its outcome agrees with what was recorded."""
         after, words = outcome.after, self._machine.actions
-        refused = step.get("refusal", step.get("refused", outcome.refusal)) or ""
+        refused = step.get("refusal", step.get("refused", outcome.refusal))
         actions = [action for action in outcome.actions if words[action].does not in self._unsaid]
         flags = {flag.name: after.holds(flag) for flag in self._machine.flags}
         shown = _bytes(step.get("shows"), size)
         agrees = (
-            (refused == outcome.refusal or (refused is True and outcome.refusal != ""))
+            bool(refused) == bool(outcome.refusal)
+            and step.get("refusal", outcome.refusal) in (outcome.refusal, None)
             and [
                 action
                 for action in step.get("actions", actions)
@@ -309,6 +339,8 @@ class _Run:
             return _forgetful(after)
         for side, copy in after.copies.items():
             recorded = _bytes(step.get("bytes", {}).get(side), size)
+            if (step.get("memory", 0), side) in self._landing:
+                continue
             if recorded and copy.content not in (None, recorded):
                 return None
             if recorded:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from command_fixtures import run
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from syncedmem.model import EDITIONS, FileFormatError
 from syncedmem.spec.vectors import SUITES, vectors
@@ -101,6 +103,58 @@ def test_when_and_where_a_call_was_made_may_be_recorded() -> None:
     assert 2 == stop_of({"edition": "caffe", "time": "noon"}, {"call": "cpu_data", "time": 1.5, "thread": 7})
 
 
+@settings(max_examples=300)
+@given(
+    st.dictionaries(
+        st.sampled_from(["call", "memory", "argument", "actions", "head", "flags", "bytes", "shows", "refused", "mode",
+                         "refusal", "write", "fail", "failed", "steps", "size", "sizes", "edition"]),
+        st.recursive(st.none() | st.booleans() | st.integers() | st.sampled_from(["gpu_data", "set_mode", "00", "GPU"]),
+                     lambda part: st.lists(part, max_size=2)
+                     | st.dictionaries(st.sampled_from(["cpu", "own_cpu_data", "buffer", "call"]), part, max_size=2),
+                     max_leaves=4),
+    )
+)  # fmt: skip
+def test_whatever_a_line_has_the_answer_is_a_verdict_or_says_the_line(line: dict[str, Any]) -> None:
+    verdict: object
+    try:
+        verdict = stop_of({"size": 2}, line)
+    except ValueError as error:
+        verdict = str(error)
+    assert verdict == 2 or isinstance(verdict, Stop) or "line 2: " in str(verdict)
+
+
+PUSHED: Sequence[dict[str, Any]] = (
+    {"size": 2},
+    {"call": "mutable_cpu_data", "write": "0102"},
+    {"call": "async_gpu_push", "bytes": {"gpu": "0000"}},
+    {"call": "cpu_data", "bytes": {"gpu": "0000", "cpu": "0102"}},
+)
+"""A run of a memory that pushes when somebody waits."""
+
+
+def test_a_queued_copy_may_happen_later() -> None:
+    shown = {"call": "gpu_data", "shows": "0102", "bytes": {"gpu": "0102"}}
+    assert stop_of(*PUSHED, shown) == 5
+
+
+@pytest.mark.parametrize("late", [{"shows": "0000"}, {"bytes": {"gpu": "0000"}}])
+def test_a_queued_copy_has_happened_when_its_side_is_shown(late: dict[str, Any]) -> None:
+    found = stop_of(*PUSHED, {"call": "gpu_data", **late})
+    assert isinstance(found, Stop)
+    assert found.line == 5
+
+
+def test_null_was_not_recorded() -> None:
+    unknown = {"head": None, "actions": None, "flags": None, "bytes": None, "shows": None, "memory": None}
+    assert stop_of({"size": None, "mode": None}, {"call": "mutable_gpu_data", **unknown}) == 2
+
+
+@pytest.mark.parametrize("why", [True, "check failed: data"])
+def test_a_refusal_may_be_said_in_any_words(why: object) -> None:
+    assert stop_of({"call": "set_gpu_data", "argument": None, "refused": why}) == 1
+    assert isinstance(stop_of({"call": "gpu_data", "refused": why}), Stop)
+
+
 def test_actions_alone_are_enough() -> None:
     """Which calls they were is found out; a copy down cannot come before anything is on the device."""
     good = [["allocate_gpu", "zero_gpu"], ["allocate_cpu", "copy_to_cpu"], [], ["free_cpu", "free_gpu"]]
@@ -136,7 +190,12 @@ def test_contents_may_be_numbers_and_unknown() -> None:
         ('{"call":"cpu_data","bytes":{"host":0}}\n', "line 1: there is no key 'host'; known are cpu, gpu"),
         ('{"call":"cpu_data","flags":{"own":true}}\n', "line 1: there is no key 'own'; known are "),
         ('{"edition":"caffe","sizs":[4]}\n', "line 1: there is no key 'sizs'; known are "),
-        ('{"call":"cpu_data","memory":[1]}\n', "line 1: TypeError: "),
+        ('{"call":"cpu_data"}\n{"call":"cpu_data","memory":[1]}\n', r"line 2: .*'memory': \[1\]"),
+        ('{"call":"set_cpu_data","bytes":"0a0b"}\n', "line 1: .*'bytes': '0a0b'"),
+        ('{"call":"cpu_data","flags":["own_cpu_data"]}\n', r"line 1: .*'flags': \['own_cpu_data'\]"),
+        ('{"call":"cpu_data","refused":3}\n', "line 1: .*'refused': 3"),
+        ('{"call":"set_cpu_data","argument":{"buffer":[]}}\n', "line 1: .*'argument': "),
+        ('{"call":"set_mode"}\n', "line 1: set_mode has no value"),
         ('{"edition":"none"}\n', "there is no machine 'none'"),
         ('{"size":2147483648}\n{"call":"cpu_data"}\n', "line 1: .*2147483648 is more than 67,108,864"),
         ('{"size":"4"}\n', "'4' is not of type integer"),
