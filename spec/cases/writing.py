@@ -90,7 +90,8 @@ class Writer:
         write = number if call.writes else None
         steps = [Step("call", self._memory, call.name, argument if adopts else None, write, stream=stream, **more)]
         if call.queues and not self._safe:
-            steps.append(Step("wait", self._memory, quiet=True))
+            # Below L4 a push may happen as late as this, so it is looked at here.
+            steps.append(Step("wait", self._memory, quiet=self._level >= "L4"))
         if adopts and argument is not None and self._used and not more.get("fail") and self._level >= "L1":
             steps.append(Step("write", self._memory, argument=argument, write=next(self._contents), quiet=True))
             there = more.get("elsewhere", False)

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from syncedmem import interrupts
-from syncedmem.model import EDITIONS, Machine
+from syncedmem.model import EDITIONS, FileFormatError, Machine
 from syncedmem.model.caffe import DEFAULT
+from syncedmem.model.files import parsed_json
 
 from ..engine.supervisor import Command, Death, Limits
 from ..engine.tail import Tail
@@ -187,11 +188,10 @@ class Port:
             raise self.violation("P01-answers", f"{op}: the program {reply.how}{self._last_words()}")
         self._slowest = max(self._slowest, time.monotonic() - began)
         try:
-            answer: Any = json.loads(reply)
-        except (ValueError, RecursionError):  # the latter: very many brackets
-            raise self.violation(
-                "P02-one-answer", f"{op} was answered with {_short(reply)}, which is no JSON"
-            ) from None
+            answer: Any = parsed_json("the answer", reply)
+        except FileFormatError as error:
+            sentence = f"{op} was answered with {_short(reply)}, and {error.reason}"
+            raise self.violation("P02-one-answer", sentence) from None
         fields = cast("dict[str, Any]", answer if type(answer) is dict else {})
         identity = fields.get("id", number)
         if type(identity) is int and 0 < identity < number:

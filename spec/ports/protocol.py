@@ -12,9 +12,10 @@ schema and the checks of answers are made from them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model import EDITIONS, SyncedHead, SyncedMemoryError, caffe
 from syncedmem.model.interface import BLOB_CALLS
@@ -64,6 +65,9 @@ LEVELS: Mapping[str, str] = dict(zip(requirements.LEVELS, _SHOWN, strict=True))
 
 LARGEST = 1 << 21
 """The largest size of a memory in bytes, unless the port says another one."""
+
+_LIKE = 0.8
+"""How like the name of a field another key is, by the measure of difflib, if it is likely a mistake."""
 
 _REAL: Type = {"type": ["integer", "number", "string"]}
 _NAME: Type = {"type": "string", "minLength": 1}
@@ -271,17 +275,29 @@ class Protocol:
     answers: Mapping[str, tuple[Field, ...]]
 
     def wrong(self, kind: str, answer: Any, level: str) -> str:
-        """What is wrong with an answer of this kind at this level, in one sentence; empty if nothing is."""
-        refused = type(answer) is dict and answer.get("refused") is not None and "id" in answer  # pyright: ignore[reportUnknownMemberType]
-        excused = refused and kind not in ("call", "blob")
-        sentence = fault(answer, self._fields[kind], level, excused=excused)
+        """What is wrong with an answer of this kind at this level, in one sentence; empty if nothing is.
+
+        Keys of a port's own are not looked at, unless one is likely a field that is not there, misspelt.
+        """
+        fields, told = self._fields[kind], cast("dict[str, Any]", answer if type(answer) is dict else {})
+        if own := sorted(told.keys() - fields.keys()):
+            absent = sorted(fields.keys() - told.keys())
+            for name in own:
+                if near := get_close_matches(name, absent, 1, _LIKE):
+                    return f"it has {name!r}, which is none of its fields; did you mean {near[0]!r}?"
+            answer = {name: told[name] for name in told if name in fields}
+        excused = told.get("refused") is not None and "id" in told and kind not in ("call", "blob")
+        sentence = fault(answer, fields, level, excused=excused)
         return f"it {sentence}" if sentence else ""
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a line: a request, or an answer of one kind, which ``$defs`` has by its name."""
         requests = {f"request_{name}": _request(name, message) for name, message in self.requests.items()}
         # What an answer has at every level, whether the request was refused or not.
-        answers = {f"answer_{name}": object_of(fields.values(), ["id"]) for name, fields in self._fields.items()}
+        answers = {
+            f"answer_{name}": object_of(fields.values(), ["id"]) | {"additionalProperties": True}
+            for name, fields in self._fields.items()
+        }
         return {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": f"The protocol of ports, version {VERSION}: one line",

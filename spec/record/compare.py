@@ -266,7 +266,7 @@ class Comparison:
     def _flights(
         self, step: Step, _before: Observation, due: Observation, seen: Observation, _: Observation
     ) -> Iterator[Found]:
-        if seen.refused or due.refused or seen.flying is None:
+        if seen.refused or due.refused or seen.flying is None or self._judge.level < "L2":
             return
         if due.flying:
             if self._defers and not seen.flying:

@@ -86,7 +86,7 @@ class Observation(NamedTuple):
         wrong = tuple(pair for pair in self.wrong if REQUIREMENTS[pair[0]].level <= level)
         seen = self._replace(wrong=wrong, older={}, gone=frozenset(), held=frozenset())
         if level < "L2":
-            seen = seen._replace(actions=None, live=None, flying=None)
+            seen = seen._replace(actions=None, live=None)
         return seen if level >= "L1" else seen._replace(view=None, viewed=None, sides={}, buffers={})
 
 

@@ -43,6 +43,7 @@ class ProgramMemories:
         self._over: set[int] = set()
         self._names: dict[str, str] = {}
         self._streams: dict[int, int | str] = {}
+        self._queued = False  # whether pushes may still have to happen, at a level that does not say when they do
 
     def begin(self) -> None:
         """Let a new case begin."""
@@ -89,12 +90,16 @@ class ProgramMemories:
     def _do_outside(self, remote: _Asked, step: Step) -> None:
         """Do what is no call: wait for every push, or write into a buffer of the caller; a look does nothing."""
         if step.does == "wait":
-            self._program.ask("synchronize")
-            for other in self._memories.values():
-                other.ledger.land()
+            self._wait()
         elif step.does == "write" and step.argument is not None and self._program.level >= "L1":
             bytes_ = content(step.write or 0, remote.size)
             self._program.ask("write_buffer", buffer=self._names[step.argument.name], bytes=bytes_.hex())
+
+    def _wait(self) -> None:
+        self._program.ask("synchronize")
+        self._queued = False
+        for other in self._memories.values():
+            other.ledger.land()
 
     def _new(self, step: Step) -> Observation:
         ledger = Ledger(step.size, defers=self.defers)
@@ -123,6 +128,9 @@ class ProgramMemories:
         if call.ends:
             self._over.add(step.memory)
             return acted
+        if call.queues and "L1" <= self._program.level < "L4":  # below L4 nobody says when a push happens
+            self._queued = True
+            acted = acted._replace(flying=((step.stream, call.source, call.side),))
         return self._shown(remote, self._written(remote, call, step, answer), () if step.quiet else buffers, acted)
 
     def _after_refusal(
@@ -216,6 +224,10 @@ class ProgramMemories:
         self, remote: _Asked, answer: dict[str, Any], buffers: Collection[str], acted: Observation = NOTHING
     ) -> Observation:
         machine, view = self._program.protocol.machine, answer.get("view")
+        if self._queued and not acted.flying:
+            self._wait()
+            now = self._state(remote)
+            answer = {**answer, **{side: now.get(side) for side in machine.sides}}
         sides = {side: bytes.fromhex(answer[side]) for side in machine.sides if answer.get(side) is not None}
         reads = self._program.level >= "L1"  # below, that is no request
         read = {name: self._read(name) for name in buffers if reads and name in self._names}
@@ -230,7 +242,7 @@ class ProgramMemories:
             sides=sides,
             buffers=read,
             live=remote.ledger.live,
-            flying=remote.ledger.flying,
+            flying=acted.flying or remote.ledger.flying,
             wrong=acted.wrong,
         )
 

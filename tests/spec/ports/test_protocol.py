@@ -78,7 +78,7 @@ def test_every_request_is_in_one_of_these_programs() -> None:
     ("kind", "answer", "sentence"),
     [
         ("done", [], "it is not a JSON object"),
-        ("done", {"id": 1, "more": 2}, "it has 'more', which is none of its fields"),
+        ("done", {"id": 1, "refusd": "no"}, "it has 'refusd', which is none of its fields; did you mean 'refused'?"),
         ("done", {}, "it has no 'id'"),
         ("done", {"id": True}, "it has a wrong 'id': True is not of type integer"),
         ("done", {"id": -1}, "'id': -1 is less than 0"),
@@ -101,6 +101,7 @@ def test_what_is_wrong_with_an_answer_is_said(kind: str, answer: object, sentenc
     ("kind", "answer"),
     [
         ("bytes", {"id": 1, "refused": "no such buffer"}),
+        ("done", {"id": 1, "thread": 2, "refused": None, "refusd": "of its own"}),
         ("call", {"id": 1, "actions": ["zero_cpu", {"action": "free_cpu", "block": None}], "cpu": None}),
         ("call", {"id": 1, "actions": [], "size": 5}),
     ],

@@ -1,0 +1,59 @@
+"""The control group is never accused, and each of its twins is refused by the requirement of the freedom."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from controls.ports import PORTS
+
+from syncedmem.spec import check_conformance
+from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.ports.conformance import Claim, PortReport, conform_program
+from syncedmem.spec.ports.targets import ProgramTarget, subject_of
+
+if TYPE_CHECKING:
+    from controls.registry import Control
+
+PROGRAM = Path(__file__).parents[1] / "controls" / "ports.py"
+
+
+SEEDS = 20
+QUICK = ("tour", "lent", "several")
+"""The suites that judge a right port in the gate; all of them do in deep."""
+
+
+def program(control: Control, *, twin: bool) -> ProgramTarget:
+    """A port, or its twin."""
+    return ProgramTarget(control.name, (sys.executable, str(PROGRAM), control.name, *(["twin"] if twin else [])))
+
+
+def verdict(control: Control, *, twin: bool, seed: int = 0) -> PortReport:
+    """The verdict on a port at its level, or on its twin."""
+    claim = Claim("caffe", control.level, seed=seed, first=twin, shorten=False)
+    return conform_program(program(control, twin=twin), claim, Limits(seconds=2, first=10))
+
+
+@pytest.mark.parametrize("control", PORTS.values(), ids=PORTS)
+def test_a_right_port_is_not_accused(control: Control) -> None:
+    with program(control, twin=False).connect(Limits(seconds=10), "") as port:
+        subject = subject_of(port, control.name, "caffe", control.level)
+        found = check_conformance(subject, steps=1, suites=QUICK, shorten=False)
+    assert found.violations == []
+    assert found.steps > 100
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("control", PORTS.values(), ids=PORTS)
+def test_a_right_port_conforms_with_every_seed(control: Control, seed: int) -> None:
+    report = verdict(control, twin=False, seed=seed)
+    assert report.passed, report.line
+
+
+@pytest.mark.parametrize("control", PORTS.values(), ids=PORTS)
+def test_its_twin_is_refused(control: Control) -> None:
+    report = verdict(control, twin=True)
+    assert control.refuses in {found.requirement for found in report.violations}, report.line
