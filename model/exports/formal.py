@@ -268,6 +268,7 @@ class _Walk:
             self._never(self._pointers.get(side), value=True)
         elif action.does == "free":
             self._never(self._owned.get(side), value=False)
+            self._versions[side] = Version("0")
         elif action.does == "zero":
             self._never(self._pointers.get(side), value=False)
             self._broken |= self._head != self._machine.initial

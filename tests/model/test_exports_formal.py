@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from controls.memories import evicting
 from exported import exported
 from machines import changed as changed_row
 from programs import program, run_node
@@ -110,7 +111,7 @@ WRONG = {
     "FreshExists": changed("mutable_gpu_data", C),
     "FreshIsNewest": changed("cpu_data", G, "allocate_cpu"),
     "OwnedExists": changed("set_cpu_data", S, "free_cpu"),
-    "NothingWithout": changed("set_cpu_data", S, "free_cpu"),
+    "NothingWithout": changed("gpu_data", C, "copy_to_gpu"),
     "NoFault": changed("set_cpu_data", S, "free_cpu", "adopt_cpu"),
 }
 """Wrong tables, by the invariant that has to find the error.  ``early`` and ``cpu_only`` are not needed here."""
@@ -210,6 +211,18 @@ def test_spin_finds_a_write_that_is_lost(rows: tuple[Row, ...], tmp_path: Path) 
     errors, _, said = by_spin(exported("promela", _halves(*rows)), tmp_path, 4)
     assert errors == 1
     assert "assertion violated" in said
+
+
+def test_a_side_that_an_evict_freed_holds_nothing(tmp_path: Path) -> None:
+    machine = evicting()
+    fine, states, message = by_tla(exported("tla", machine), tla_config(machine))
+    assert (fine, message) == (True, "None")
+    assert (0, states) == by_spin(exported("promela", machine), tmp_path, 4)[:2]
+
+
+def test_tla_finds_an_evict_that_frees_the_only_fresh_side() -> None:
+    machine = changed_row(evicting(), "evict", "AWAY", do=("drop",))
+    assert not by_tla(exported("tla", machine), tla_config(machine))[0]
 
 
 @pytest.mark.deep
