@@ -56,7 +56,7 @@ CALL_MEANINGS: Mapping[str, str] = MappingProxyType(
         "adopt": "makes a buffer of the caller the memory of the side, which alone is fresh then",
         "push": "queues a copy from `source` to the side; both are fresh at once",
         "pull": "the same; another word for the other direction",
-        "prefetch": "copies to the side what may be needed there; it is only drawn, and no policy can judge it",
+        "prefetch": "copies to the side what may be needed there; it is judged as a read that returns nothing",
         "evict": "makes the side stale; if it alone was fresh, its bytes go home first",
         "release": "frees what the memory owns, and ends it",
     }

@@ -56,7 +56,7 @@ def policy_of(machine: Machine) -> Policy:
     """The memory is there at first, evicted bytes go to it, and what goes from cache to cache goes by way of it."""
     caches = machine.sides[1:]
     routes = {(one, other): ("mem",) for one in caches for other in caches if one != other}
-    return Policy(machine.sides, born_fresh=frozenset(("mem",)), home="mem", routes=routes)
+    return Policy(machine.sides, born_fresh=frozenset(("mem",)), first_touch="zero", home="mem", routes=routes)
 
 
 MSI = msi_of("abc")

@@ -208,7 +208,7 @@ class _Comparison:
         self._inputs = [entry for entry in table.inputs(end=True) if entry.call is None or entry.call.does]
         oracle = Oracle.new(policy, 1, _ZEROS)
         held = tuple(oracle.copies[side].content for side in table.machine.sides)
-        promised = policy.first_touch == "zero" or policy.born_fresh
+        promised = policy.first_touch == "zero"
         self._start = _Together(table.start, held, oracle, _ZEROS if promised else None)
         self._differences: dict[str, PolicyDifference] = {}
 

@@ -72,7 +72,7 @@ class TableOracle(Oracle):
     def expect(self, call: Call, settings: Mapping[str, str], content: Any = None) -> Expected:
         """The effect of a call by its row; see `Oracle.expect`."""
         if self.released:
-            return Expected("", (), self) if call.ends else Expected("released", (), self)
+            return self.release() if call.ends else Expected("released", (), self)
         step = self._step(call, settings, content)
         if step is None or step.refusal:
             return Expected("null" if call.does == "adopt" and content is None else "push", (), self)

@@ -79,7 +79,7 @@ def _beyond_its_machine(subject: Subject) -> dict[str, str]:
     has = {f"call that {_DOES.get(call.does)}" for call in machine.calls.values()}
     for call in machine.calls.values():
         has.add(f"call that {_DOES.get(call.does)} on {'the host' if subject.is_host(call.side) else 'a device'}")
-    meanings = {flag.means for flag in machine.flags}
+    meanings = {fact.means for fact in machine.facts.values()}
     if "owned" in meanings:
         has.add("flag of ownership")
     if "pinned" in meanings or (subject.is_caffe and subject.device is None):

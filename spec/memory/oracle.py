@@ -123,9 +123,12 @@ class Oracle:
         """A new memory; `zeros` stands for its zeros if contents are not bytes."""
         copies = {side: Copy("nobody" if side in policy.lazy else "memory") for side in policy.sides}
         born = cls(policy, size, zeros, copies)
-        blank = born._zeroed() if policy.born_fresh else None
-        fresh = {side: copies[side]._replace(fresh=True, content=blank) for side in policy.born_fresh}
-        return replace(born, copies={**copies, **fresh})
+        held = {
+            side: copy._replace(fresh=side in policy.born_fresh, content=born._blank(side))
+            for side, copy in copies.items()
+            if side in policy.born_fresh or copy.owner == "memory"
+        }
+        return replace(born, copies={**copies, **held})
 
     def __repr__(self) -> str:
         copies = ", ".join(f"{side} {name.owner}{' fresh' if name.fresh else ''}" for side, name in self.copies.items())
@@ -144,7 +147,7 @@ class Oracle:
             step
             for side in there
             for step in (Wanted("allocate", side), Wanted("zero", side))
-            if step.does == "allocate" or side in self.policy.born_fresh
+            if step.does == "allocate" or self._blank(side) is not None
         )
         return tuple(steps) if self.size else ()
 
@@ -199,7 +202,7 @@ class Oracle:
             If the call means nothing that an oracle knows.
         """
         match call.does:
-            case "read":
+            case "read" | "prefetch":
                 return self.read(call.side, settings)
             case "write":
                 return self.write(call.side, settings)
@@ -308,12 +311,20 @@ class Oracle:
         if self.policy.first_touch == "refused":
             return self._refused("untouched")
         steps, after = self.allocated(side, settings)
-        zeroed = self.policy.first_touch == "zero"
-        after = after.changed(side, fresh=True, content=self._zeroed() if zeroed else None)
-        return Expected("", (*steps, *([Wanted("zero", side)] if zeroed else [])), after)
+        if self.policy.first_touch == "zero":
+            steps = steps if _zeroes(steps) else (*steps, Wanted("zero", side))
+            after = after.changed(side, content=self._zeroed())
+        elif not steps:
+            after = after.changed(side, content=None)
+        return Expected("", steps, after.changed(side, fresh=True))
 
     def _zeroed(self) -> Any:
         return bytes(self.size) if self.zeros is None else self.zeros
+
+    def _blank(self, side: str) -> Any:
+        """What a side holds that was there from the beginning, before anything was written; None for any bytes."""
+        filled = side in self.policy.zeroed or (side in self.policy.born_fresh and self.policy.first_touch == "zero")
+        return self._zeroed() if filled else None
 
     def allocated(self, side: str, settings: Mapping[str, str]) -> tuple[tuple[Wanted, ...], Oracle]:
         """The state in which there is memory on a side."""
@@ -321,8 +332,10 @@ class Oracle:
             return (), self
         setting, value = self.policy.pinned.get(side, ("", ""))
         pinned = setting != "" and settings[setting] == value
-        after = self.changed(side, owner="memory", pinned=pinned, content=None)
-        return (Wanted("allocate", side, pinned=pinned),), after
+        zeroed = side in self.policy.zeroed
+        after = self.changed(side, owner="memory", pinned=pinned, content=self._zeroed() if zeroed else None)
+        filled = (Wanted("zero", side),) if zeroed else ()
+        return (Wanted("allocate", side, pinned=pinned), *filled), after
 
     def _brought(
         self, side: str, source: str, settings: Mapping[str, str], *, queued: bool = False
@@ -364,3 +377,7 @@ class Oracle:
     def changed(self, side: str, **changes: Any) -> Self:
         """The state with other attributes of one copy."""
         return replace(self, copies={**self.copies, side: self.copies[side]._replace(**changes)})
+
+
+def _zeroes(steps: tuple[Wanted, ...]) -> bool:
+    return any(step.does == "zero" for step in steps)

@@ -50,9 +50,12 @@ class Policy:
     lazy : frozenset of str
         The sides that the first call allocates that needs them; the others are there from the beginning.
     first_touch : {"zero", "undefined", "refused"}
-        What a call for a side finds if no side is fresh: zeros, bytes of which nothing is promised, or a refusal.
+        What is found before anything was written: zeros; bytes of which nothing is promised, and which need not be the
+        same on two sides; or, where no side is fresh, a refusal.
     born_fresh : frozenset of str
-        The sides that are fresh in a new memory.
+        The sides that are fresh in a new memory; they hold what `first_touch` says.
+    zeroed : frozenset of str
+        The sides whose memory is filled with zeros whenever it is allocated, also if it is copied to right after.
     routes : mapping of (str, str) to tuple of str
         The sides by way of which bytes travel from one side to another; these become fresh too.
     push_needs_stale : bool
@@ -82,6 +85,7 @@ class Policy:
     lazy: frozenset[str] = frozenset()
     first_touch: FirstTouch = "undefined"
     born_fresh: frozenset[str] = frozenset()
+    zeroed: frozenset[str] = frozenset()
     routes: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict[tuple[str, str], tuple[str, ...]])
     push_needs_stale: bool = True
     home: str = ""
@@ -97,6 +101,7 @@ class Policy:
         named: dict[str, Iterable[str]] = {
             "lazy": self.lazy,
             "born_fresh": self.born_fresh,
+            "zeroed": self.zeroed,
             "routes": {side for ends, between in self.routes.items() for side in (*ends, *between)},
             "home": {self.home} if self.home else (),
             "absent": self.absent,
@@ -144,7 +149,7 @@ def absent_of(subject: Subject) -> frozenset[str]:
 
 def mute_calls(machine: Machine, policy: Policy | None) -> frozenset[str]:
     """The calls of which nobody says what they do: those that mean nothing, if it is a policy that says it."""
-    mute = (call.name for call in machine.calls.values() if call.does in ("", "prefetch"))
+    mute = (call.name for call in machine.calls.values() if call.does == "")
     return frozenset() if policy is None else frozenset(mute)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from syncedmem.model import InvalidArgumentError, SyncedMemoryError
 from syncedmem.model.caffe import CPU_ONLY, DEFAULT
 from syncedmem.model.exports.declared import machine_named
+from syncedmem.model.interface import DeviceType
 
 from ..engine.imports import module_at
 from ..engine.subject import Subject
@@ -131,6 +132,11 @@ class _There:
     """Where a program has the memory of a side; nobody here allocates any."""
 
     side: str
+
+    @property
+    def device_type(self) -> DeviceType:
+        """Only the name of a side says that it is host memory."""
+        return DeviceType.CPU if self.side in ("cpu", "host") else DeviceType.UNKNOWN
 
 
 def _made_there(*_: object, **__: object) -> Any:

@@ -183,14 +183,22 @@ class Comparison:
             return  # that says more than what it did instead
         done = [action for action in seen.actions if action.does != "wait" and not action.failed]
         if step.does == "new":
-            told = [sorted(f"{way.does} {way.side}" for way in them) for them in (done, due.actions)]
-            if told[0] != told[1]:
-                saw, expected = (", ".join(names) or "nothing" for names in told)
-                yield "R01", f"making a memory: saw {saw}, expected {expected}"
+            yield from self._of_making(done, due)
         elif before.size:
             yield from self._of_actions(step, before, due, done)
         elif done:
             yield "R44", f"zero bytes, but it called {self._listed(done)}"
+
+    def _of_making(self, done: list[Action], due: Observation) -> Iterator[Found]:
+        """What is made at the beginning; a side of which nothing is promised may be zeroed all the same."""
+        needed = {(action.does, action.side) for action in due.actions or ()}
+        free = {("zero", side) for does, side in needed if does == "allocate" and side not in due.sides} - needed
+        saw, expected = (
+            ", ".join(sorted(f"{way.does} {way.side}" for way in them if (way.does, way.side) not in free)) or "nothing"
+            for them in (done, due.actions or ())
+        )
+        if saw != expected:
+            yield "R01", f"making a memory: saw {saw}, expected {expected}"
 
     def _of_actions(self, step: Step, before: Observation, due: Observation, done: list[Action]) -> Iterator[Found]:
         expected = due.actions or ()
@@ -254,6 +262,8 @@ class Comparison:
         call = self._call(step)
         if not before.size:
             return "R44"
+        if call is not None and call.ends and before.head is None:
+            return "R49"
         if call is not None and call.does == "adopt":
             return self._on(call.side, _DONE["adopt"])
         worked = next((action for action in due.actions or () if action.does not in ("allocate", "free")), None)

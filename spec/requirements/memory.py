@@ -17,7 +17,9 @@ __all__ = [
 ]
 
 MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
-    ("R01-lazy", "Making a memory allocates, copies and zeroes nothing.", "syncedmem.cpp:6-24"),
+    ("R01-lazy",
+     "Making a memory copies nothing, and allocates and zeroes what is there from the beginning: in Caffe nothing.",
+     "syncedmem.cpp:6-24"),
     ("R02-uninitialized", "A new memory is in its first state, which is UNINITIALIZED in Caffe.", "syncedmem.cpp:7"),
     ("R03-allocate-when-needed", "A side is allocated by the first call that needs it, and by no other.",
      "syncedmem.cpp:43, 51, 71, 78"),

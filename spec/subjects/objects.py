@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Call
 
+    from ..engine.actions import Action
     from ..engine.call_log import CallLog, Fuse
     from ..engine.subject import Subject
     from ..record.steps import Step
@@ -84,6 +85,12 @@ class _Made:
     def forget_views(self) -> None:
         """Keep no view, so that none keeps anything else."""
         self.views, self.returned, self.older = {}, {}, {}
+
+    def forget_freed(self, actions: tuple[Action, ...]) -> None:
+        """Keep no view of a side that was freed: the caller of an evict must not look at it any more."""
+        for side in {action.side for action in actions if action.does == "free" and not action.failed}:
+            self.views.pop(side, None)
+            self.older.pop(side, None)
 
 
 class ObjectMemories:
@@ -264,6 +271,7 @@ class ObjectMemories:
         acted = self._acted(record, raised, self._moved_device(step))
         if step.fail:
             acted = acted._replace(blown=bool(fuse.blown))
+        record.forget_freed(acted.actions or ())
         if raised is None:
             self._adopt_or_end(record, step, call, known)
         if step.memory in self._over or (raised is not None and step.quiet):

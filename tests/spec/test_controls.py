@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from controls.memories import MEMORIES
 from controls.ports import PORTS
 
-from syncedmem.spec import check_conformance
+from syncedmem.spec import check_conformance, suite_names
+from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.conformance import Claim, PortReport, conform_program
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
+from syncedmem.spec.requirements import PROFILES
 
 if TYPE_CHECKING:
     from controls.registry import Control
+
+    from syncedmem.spec.requirements import Profile
 
 PROGRAM = Path(__file__).parents[1] / "controls" / "ports.py"
 
@@ -57,3 +63,36 @@ def test_a_right_port_conforms_with_every_seed(control: Control, seed: int) -> N
 def test_its_twin_is_refused(control: Control) -> None:
     report = verdict(control, twin=True)
     assert control.refuses in {found.requirement for found in report.violations}, report.line
+
+
+@pytest.mark.parametrize("control", MEMORIES.values(), ids=MEMORIES)
+def test_a_right_memory_is_not_accused(control: Control) -> None:
+    subject = replace(control.make(twin=False), level=control.level or "L4")
+    suites = [name for name in suite_names(subject) if not subject.is_caffe or name in QUICK]
+    found = check_conformance(subject, steps=20, suites=suites, shorten=False)
+    assert found.violations == []
+    assert found.steps > 10
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("control", MEMORIES.values(), ids=MEMORIES)
+def test_a_right_memory_conforms_to_both_profiles(control: Control, profile: Profile) -> None:
+    subject = replace(control.make(twin=False), profile=profile, level=control.level or "L4")
+    assert check_conformance(subject, shorten=False).passed
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("control", MEMORIES.values(), ids=MEMORIES)
+def test_a_right_memory_is_not_accused_with_any_seed(control: Control, seed: int) -> None:
+    subject = replace(control.make(twin=False), profile="safe", level=control.level or "L4")
+    found = check_conformance(subject, steps=300, seed=seed, suites=("walks",), shorten=False)
+    assert found.violations == []
+
+
+@pytest.mark.parametrize("control", MEMORIES.values(), ids=MEMORIES)
+def test_the_twin_of_a_memory_is_refused(control: Control) -> None:
+    subject = replace(control.make(twin=True), level=control.level or "L4")
+    found = check_conformance(subject, steps=20, tolerance=Tolerance(first=True), shorten=False)
+    assert control.refuses in {violation.requirement for violation in found.violations}, found.violations
