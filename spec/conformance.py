@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from .engine.report import Conformance, Runner, SuiteRun
     from .engine.subject import Subject
     from .engine.violation import Violation
-    from .kit.trial import Bench
+    from .kit.shared import Shared
+    from .kit.trial import Bench, Trial
     from .record.steps import Case
 
 __all__ = ["check_conformance", "state_machine", "suite_names", "suites_of"]
 
 _WALKS = "walks"
+_SHARE = 4
+"""Only one walk of so many is taken without the waits of Caffe's callers, if they were all taken with them."""
 
 
 def check_conformance(  # noqa: PLR0913 -- options
@@ -45,6 +48,7 @@ def check_conformance(  # noqa: PLR0913 -- options
     progress: Callable[[str, int], None] | None = None,
     tolerance: Tolerance | None = None,
     shorten: bool = True,
+    shared: Shared | None = None,
 ) -> Conformance[Coverage]:
     """Run every check against a memory.
 
@@ -64,6 +68,9 @@ def check_conformance(  # noqa: PLR0913 -- options
         Which violations do not end a suite.
     shorten : bool
         Whether to look for the shortest reproducer of a violation, which takes most of the time of a kit that fails.
+    shared : Shared, optional
+        In the profile caffe it gets what is also found out about the profile safe; in safe, which is tested next at the
+        same level, what it has is not tested again.
 
     Returns
     -------
@@ -83,25 +90,34 @@ def check_conformance(  # noqa: PLR0913 -- options
     check_steps(steps)
     check_policy(subject)
     tolerance = tolerance or Tolerance()
-    bench, cases, known = bench_of(subject, tolerance), suites_of(subject), suite_names(subject)
+    bench, cases, known = bench_of(subject, tolerance, shared), suites_of(subject), suite_names(subject)
+    coverage = Coverage(bench.world.machine)
+    kept = shared if bench.world.safe else None
+    if kept is not None:
+        coverage.taken |= kept.taken
 
     def walk(_: Subject, suite: SuiteRun) -> Violation | None:
-        return search(bench, suite, steps, seed) if steps else None
+        return search(bench, suite, steps, seed, share=_SHARE if kept else 1) if steps else None
 
     runners: dict[str, Runner] = {
-        name: walk if name == _WALKS else partial(_run, bench=bench, cases=cases[name])
+        name: walk if name == _WALKS else partial(_run, bench=bench, cases=cases[name], kept=kept)
         for name in (known if suites is None else chosen_suites(suites, known))
     }
-    return run_suites(
+    if kept is not None:
+        runners = {"shared": partial(_told, found=kept.found.values()), **runners}
+    conformance = run_suites(
         subject,
         runners,
-        Coverage(bench.world.machine),
+        coverage,
         bench.judged,
         progress,
         tolerance,
         left=not_judged(subject),
         shorten=shorten,
     )
+    if bench.shared is not None:
+        bench.shared.taken |= coverage.taken
+    return conformance
 
 
 def suite_names(subject: Subject) -> tuple[str, ...]:
@@ -114,11 +130,29 @@ def suites_of(subject: Subject) -> dict[str, Callable[[], Iterator[Case]]]:
     return dict(Suites(bench_of(subject)).by_name())
 
 
-def _run(subject: Subject, suite: SuiteRun, bench: Bench, cases: Callable[[], Iterator[Case]]) -> Violation | None:
-    """Run a suite without the cases that are too large."""
+def _run(
+    subject: Subject,
+    suite: SuiteRun,
+    bench: Bench,
+    cases: Callable[[], Iterator[Case]],
+    kept: Shared | None,
+) -> Violation | None:
+    """Run a suite without the cases that are too large, and those that need not be run again."""
     largest = subject.largest
     fitting = (case for case in cases() if all(type(step.size) is not int or step.size <= largest for step in case))
-    return suite.run_cases(fitting, partial(run_case, bench), partial(shortened, bench))
+    new = (case for case in fitting if kept is None or not kept.has(case, suite.name))
+
+    def run(case: Case, made: list[Trial]) -> None:
+        run_case(bench, case, made)
+        if bench.shared is not None:
+            bench.shared.add(case)
+
+    return suite.run_cases(new, run, partial(shortened, bench))
+
+
+def _told(_: Subject, suite: SuiteRun, found: Iterable[Violation]) -> Violation | None:
+    """What the cases that are not run again have shown; the first that ends the test."""
+    return next((violation for violation in found if suite.tolerance.ends(violation)), None)
 
 
 def state_machine(subject: Subject) -> type[RuleBasedStateMachine]:

@@ -198,7 +198,7 @@ def _moves(entry: Input, *, failures: bool, objects: bool) -> list[_Move]:
     return [*plain, *plain, *failing, *stumbling]
 
 
-def search(bench: Bench, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
+def search(bench: Bench, suite: SuiteRun, steps: int, seed: int, *, share: int = 1) -> Violation | None:
     """Take walks with at least `steps` moves, from all states; return the violation of the first that fails.
 
     Parameters
@@ -210,9 +210,11 @@ def search(bench: Bench, suite: SuiteRun, steps: int, seed: int) -> Violation | 
         The number of moves of all walks, without access sequences.
     seed : int
         The same seed gives the same walks.
+    share : int
+        Take only one of so many moves, and start only in one of so many states.
     """
-    ways = tuple(access_sequences(bench.world.machine).values())
-    generated = suite.generated = Generated(steps, len(ways))
+    ways = tuple(access_sequences(bench.world.machine).values())[::share]
+    generated = suite.generated = Generated(-(-steps // share), len(ways))
 
     def walking() -> type[Walking]:
         rarest = sorted(ways, key=lambda way: generated.starts[way])[:_STARTS]

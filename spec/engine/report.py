@@ -390,6 +390,7 @@ class SuiteRun:
 
     Attributes
     ----------
+    name : str
     cases, steps : int
     tolerance : Tolerance
     generated : Generated or None
@@ -410,7 +411,7 @@ class SuiteRun:
         self.cases: int = 0
         self.steps: int = 0
         self.generated: Generated | None = None
-        self._name = name
+        self.name: str = name
         self._coverage = coverage
         self._progress = progress
 
@@ -421,7 +422,7 @@ class SuiteRun:
             self.steps += driver.steps
             self._coverage.add(driver)
         if self._progress is not None:
-            self._progress(self._name, self.cases)
+            self._progress(self.name, self.cases)
 
     def shortens(self, violation: Violation) -> bool:
         """Whether the shortest program of a violation is looked for; it is not for one that repeats another."""

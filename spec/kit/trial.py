@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..record.compare import Difference
     from ..record.observation import Observation
     from ..record.steps import Case
+    from .shared import Shared
 
     Performer = ObjectMemories | ProgramMemories
 
@@ -46,6 +47,8 @@ class Bench(NamedTuple):
     comparison : Comparison
     judged : tuple of str
         The requirements by which is judged.
+    shared : Shared or None
+        What is also found out about the profile safe.
     """
 
     subject: Subject
@@ -53,6 +56,7 @@ class Bench(NamedTuple):
     world: World
     comparison: Comparison
     judged: tuple[str, ...]
+    shared: Shared | None = None
 
     def begin(self) -> None:
         """Let a new case begin."""
@@ -61,7 +65,11 @@ class Bench(NamedTuple):
 
     def first(self, step: Step, settings: Mapping[str, str], due: Observation) -> Difference | None:
         """Do a step, and return the first difference from what must be seen."""
-        return self.comparison.after(step, due, self.performer.perform(step, settings, due.sides, due.buffers))
+        difference = self.comparison.after(step, due, self.performer.perform(step, settings, due.sides, due.buffers))
+        if self.shared is not None:
+            for name, message in self.comparison.noted():
+                self.shared.found.setdefault(name, self.performer.violation(name, message))
+        return difference
 
 
 def performer_of(subject: Subject) -> Performer:
@@ -69,8 +77,8 @@ def performer_of(subject: Subject) -> Performer:
     return ObjectMemories(subject) if subject.program is None else ProgramMemories(subject.program)
 
 
-def bench_of(subject: Subject, tolerance: Tolerance | None = None) -> Bench:
-    """A subject, judged by every requirement that it can be judged by."""
+def bench_of(subject: Subject, tolerance: Tolerance | None = None, shared: Shared | None = None) -> Bench:
+    """A subject, judged by every requirement that it can be judged by; of those of safe, what is broken is shared."""
     machine, judged = without_mute(subject.machine, subject.policy), requirements_for(subject)
     world = World.of(machine, subject.policy, safe=subject.profile == "safe")
     performer, tolerated = performer_of(subject), tolerance or Tolerance()
@@ -78,8 +86,10 @@ def bench_of(subject: Subject, tolerance: Tolerance | None = None) -> Bench:
     def excused(requirement: str) -> bool:
         return requirement in HARMLESS and tolerated.excuses(requirement)
 
-    judge = Judge(judged, level=subject.level, excused=excused)
-    return Bench(subject, performer, world, comparison_of(subject, judge, performer, safe=world.safe), judged)
+    beyond = () if shared is None or world.safe else set(requirements_for(replace(subject, profile="safe"))) - {*judged}
+    judge = Judge(judged, level=subject.level, excused=excused, beyond=beyond)
+    comparison = comparison_of(subject, judge, performer, safe=world.safe)
+    return Bench(subject, performer, world, comparison, judged, None if world.safe else shared)
 
 
 def comparison_of(subject: Subject, judge: Judge, performer: Performer, *, safe: bool) -> Comparison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.caffe import DEFAULT, EDITIONS
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Progress
+    from ..kit.shared import Shared
     from ..requirements import Level, Profile
     from .targets import ProgramTarget
 
@@ -51,6 +53,8 @@ class Claim:
         Whether the port makes blobs, and not memories.
     shorten : bool
         Whether to look for the shortest program of each violation.
+    shared : Shared or None
+        Of a claim to caffe, where what is also found out about safe goes; of the claim to safe after it, where it is.
     """
 
     profile: Profile
@@ -63,6 +67,7 @@ class Claim:
     excepted: tuple[str, ...] = ()
     blobs: bool = False
     shorten: bool = True
+    shared: Shared | None = None
 
 
 Result = Conformance[Coverage] | Conformance[BlobCoverage]
@@ -257,7 +262,8 @@ def conform(
         tolerance = Tolerance(
             claim.excepted, keep_going=claim.keep_going, first=claim.first, explained=explained, on_found=report_on
         )
-        check: Callable[..., Any] = check_blobs if claim.blobs else check_conformance
+        shared = None if results else claim.shared  # safe is tested at the first of the levels
+        check: Callable[..., Any] = check_blobs if claim.blobs else partial(check_conformance, shared=shared)
         verdict = check(
             subject,
             steps=claim.steps,
@@ -277,7 +283,8 @@ def claim_of_safe(claim: Claim, report: PortReport) -> Claim | None:
     """What is tried after a port was found to conform to the profile caffe: all of safe; None if nothing is."""
     if claim.profile != "caffe" or claim.blobs or report.reached is None or not report.passed:
         return None
-    return replace(claim, profile="safe", level=report.reached.level, keep_going=True, first=False, shorten=False)
+    safe = replace(claim, profile="safe", level=report.reached.level, keep_going=True, first=False, shorten=False)
+    return replace(safe, shared=report.claim.shared)
 
 
 def conform_program(

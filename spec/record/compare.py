@@ -70,17 +70,30 @@ class Judge:
         How much is observed: what it does not show is a wrong head, or wrong bytes.
     excused : callable
         Whether a requirement is excepted, and what comes after can be judged all the same.
+    beyond : collection of str
+        Further requirements: a difference that breaks one is noted, and does not count.
 
     Attributes
     ----------
     judged, level
         The parameters.
+    noted : dict of str to str
+        The first sentence about each further requirement that was broken.
     """
 
-    def __init__(self, judged: Collection[str], *, level: str, excused: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        judged: Collection[str],
+        *,
+        level: str,
+        excused: Callable[[str], bool],
+        beyond: Collection[str] = (),
+    ) -> None:
         self.judged: Collection[str] = judged
         self.level: str = level
+        self.noted: dict[str, str] = {}
         self._excused = excused
+        self._beyond = beyond
 
     def takes(self, requirement: str) -> str:
         """The requirement that a difference counts for; empty if it does not count."""
@@ -89,10 +102,12 @@ class Judge:
 
     def first(self, findings: Iterable[Found]) -> Difference | None:
         """The first of some differences that counts."""
-        differences = (
-            Difference(name, message) for requirement, message in findings if (name := self.takes(requirement))
-        )
-        return next(differences, None)
+        for requirement, message in findings:
+            if name := self.takes(requirement):
+                return Difference(name, message)
+            if requirement in self._beyond:
+                self.noted.setdefault(requirement, message)
+        return None
 
 
 class Comparison:
@@ -141,6 +156,11 @@ class Comparison:
             if seen.live is not None:
                 self._seen[step.memory] = seen
         return difference
+
+    def noted(self) -> Iterator[Difference]:
+        """What was noted since the last time, about requirements that do not count."""
+        noted, self._judge.noted = self._judge.noted, {}
+        return (Difference(name, message) for name, message in noted.items())
 
     def first(
         self, step: Step, before: Observation, due: Observation, seen: Observation, earlier: Observation

@@ -135,11 +135,14 @@ def conform(  # noqa: PLR0913 -- the options of the command
       2  the command line is wrong, or the target cannot be tested
       129, 130, 143  it was interrupted by SIGHUP, Ctrl-C or SIGTERM; then there is no verdict
     """
+    from syncedmem.spec.kit.shared import Shared
     from syncedmem.spec.ports.conformance import claim_of_safe
 
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     say = sayer(console)
     wanted = _wanted(profile or "caffe", level, edition, steps, seed, keep_going, excepted or [], blobs)
+    if profile is None and not blobs:
+        wanted = replace(wanted, shared=Shared())
     limits = limits_of(timeout, MEMORY)
     port = named_port(target, command, machine, policy)
     check_places("conform", json_path, junit, out, force=force)
