@@ -147,7 +147,7 @@ class Instance:
 class CContracts:
     """Calls of which C and POSIX say more than that they allocate; `resizes` and `aligns` say whether these are there.
 
-    Each returns what is wrong, or an empty text; a resize returns its result.
+    Each returns what is wrong, or an empty text; a resize returns its result.  `allocate` and `free` are the functions.
     """
 
     def __init__(self, functions: Functions) -> None:
@@ -156,6 +156,7 @@ class CContracts:
             functions.bind_with_errno("free"),
             functions.bind("malloc_usable_size"),
         )
+        self.allocate, self.free = functions.bind("malloc"), self._free
         self.resizes: bool = self._realloc is not None
         self.aligns: bool = self._memalign is not None
 

@@ -79,6 +79,7 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
                 "fresh": source.makes_fresh,
                 "functions": [name for name, function in functions.items() if function is not None],
                 "parts": source.parts,
+                "handles_forks": source.handles_forks,
             }
         )
     return _JOBS[job["job"]](source, record, job, journal)
@@ -133,11 +134,14 @@ def _program(source: TargetSource, record: Capabilities, job: Job, journal: Jour
     program, mask = items_from_json(job["program"]), Mask.from_json(job.get("mask"))
     until = time.perf_counter() + job.get("seconds", math.inf)
     broken: dict[tuple[HeapStep, ...], Violation] = {}
+    notes: list[str] = []
 
     def fails(steps: tuple[HeapStep, ...]) -> bool:
         journal.begin()
+        driver = Driver(source.open(), record, journal, mask=mask)
+        driver.notes = notes
         try:
-            Driver(source.open(), record, journal, mask=mask).run(_taken_until(until, steps))
+            driver.run(_taken_until(until, steps))
         except Violation as wrong:
             if wrong.requirement in mask.unjudged or job.get("requirement", wrong.requirement) != wrong.requirement:
                 return False
@@ -150,7 +154,7 @@ def _program(source: TargetSource, record: Capabilities, job: Job, journal: Jour
         with suppress(SpentError):
             fails(program)
     wrong = broken.get(program)
-    return Outcome(None if wrong is None else Finding(wrong.requirement, wrong.message, program))
+    return Outcome(None if wrong is None else Finding(wrong.requirement, wrong.message, program), notes=notes)
 
 
 def _taken_until(until: float, steps: Iterable[HeapStep]) -> Iterator[HeapStep]:

@@ -135,6 +135,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             known=reasons,
             functions=tuple(described["functions"]),
             parts=described["parts"],
+            handles_forks=described["handles_forks"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
         with _Progress(on_progress) as progress:
@@ -355,6 +356,8 @@ class _Campaigns:
             self._examiner.note(
                 "the target has overwritten the record of its steps: those of that process are not counted"
             )
+        for note in outcome.notes:
+            self._examiner.note(note)
         finding = outcome.finding
         if finding is None:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from .resources import ALIGNMENT, resource_target
 if TYPE_CHECKING:
     from .targets import Target
 
-__all__ = ["ABIS", "LibraryAddress", "abi_of", "loaded", "symbols_of", "target_of"]
+__all__ = ["ABIS", "LibraryAddress", "abi_of", "handles_forks", "loaded", "symbols_of", "target_of"]
 
 _ENDING = re.compile(r"\.(so|dylib)", re.IGNORECASE)
 _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
@@ -28,7 +29,7 @@ _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
 ABIS: dict[str, Abi] = {
     "malloc": Abi(
         "C functions (malloc)",
-        replace(C_RECORD, fork_safe=True),
+        C_RECORD,
         2,
         calls_of("malloc=s:p free=p calloc=1s:p realloc=ps:p aligned_alloc=ss:p posix_memalign=pss:i")
         | calls_of("malloc_usable_size=p:s reallocarray=pss:p free_sized=ps free_aligned_sized=pss"),
@@ -76,6 +77,10 @@ def abi_of(target: str) -> str:
     """The name of the convention that a target asks for, also if it is a source or has a build command."""
     chosen = _ABI.match(target.partition("?")[2])
     return (chosen[1] if chosen else "") or "malloc"
+
+
+_FORK_HANDLERS = (b"pthread_atfork", b"__register_atfork")
+"""The name in POSIX, and that of the function in glibc which it calls."""
 
 
 class LibraryAddress(NamedTuple):
@@ -170,6 +175,16 @@ def _file_of(function: Any) -> bytes | None:
     find.argtypes = (c_void_p, ctypes.POINTER(_Place))
     file: bytes | None = place.file if find(ctypes.cast(function, c_void_p), ctypes.byref(place)) else None
     return file
+
+
+def handles_forks(functions: Functions) -> bool:
+    """Whether the library has the function by which it registers what is to be done at forks among its symbols."""
+    place = _file_of(functions.bind_symbol(next(iter(functions.symbols.values())), ""))
+    try:
+        content = b"" if place is None else Path(os.fsdecode(place)).read_bytes()
+    except OSError:
+        return False
+    return any(b"\0%b\0" % name in content for name in _FORK_HANDLERS)
 
 
 def loaded(address: LibraryAddress) -> Functions:

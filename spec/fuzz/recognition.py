@@ -15,7 +15,7 @@ from syncedmem.model.errors import said
 from ..engine.imports import module_at
 from .conventions import name_of, recognise
 from .finding import TargetError
-from .native import LibraryAddress, loaded, target_of
+from .native import LibraryAddress, handles_forks, loaded, target_of
 from .native_driver.building import built
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ class TargetSource:
     def parts(self) -> dict[str, str]:
         """The symbol of each part of the convention of a library; none of other targets."""
         return {} if self._functions is None else dict(self._functions.symbols)
+
+    @property
+    def handles_forks(self) -> bool:
+        """Whether it is a library that registers what is to be done at forks."""
+        return self._functions is not None and handles_forks(self._functions)
 
     def open(self) -> Target:
         """Open a target.

@@ -62,6 +62,8 @@ class Report:
         The symbol of each part of the convention of a library.
     planned : int
         The operations of the fast generator without which the run is incomplete, if there are less than half of them.
+    handles_forks : bool
+        Whether the target is a library that registers what is to be done at forks.
     """
 
     wanted: FuzzWanted
@@ -80,6 +82,7 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
     parts: dict[str, str] = field(default_factory=dict[str, str])
     planned: int = 0
+    handles_forks: bool = False
 
     def done(self, generator: str) -> SuiteResult:
         """What a generator has done until now."""
@@ -226,6 +229,8 @@ class Report:
                 if self.wanted.threads == 1
                 else "the run ended before it was the turn of several threads"
             )
+        if name == "A27-survives-fork" and unpromised and self.handles_forks:
+            return "it registers handlers of forks: does it promise something? then --promise fork_safe=yes"
         if self.lost and not (unpromised or lacking):
             return "what was looked at was lost with the process"
         if name == "A04-contents-kept" or (name in OF_CONTENTS and self.unread and self.checked["A05-served"]):
