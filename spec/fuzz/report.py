@@ -128,8 +128,8 @@ class Report:
 
     @property
     def failures(self) -> list[Finding]:
-        """The findings that are not known."""
-        return [finding for finding in self.findings if finding.known is None]
+        """The findings that are not known, also what may follow from another one, which may be known."""
+        return [finding for finding in self.with_consequences if finding.known is None]
 
     @property
     def unseen(self) -> list[str]:
@@ -190,27 +190,33 @@ class Report:
 
     def verdicts(self) -> list[Verdict]:
         """A verdict on every requirement, in the order of the requirements."""
-        findings = self.findings
-        return [self._verdict(name, findings) for name in requirements_of("allocator")]
+        found = self._found()
+        return [self._verdict(name, found) for name in requirements_of("allocator")]
 
     def verdict(self, requirement: str) -> Verdict:
         """The verdict on a requirement."""
-        return self._verdict(requirement, self.findings)
+        return self._verdict(requirement, self._found())
 
-    def _verdict(self, requirement: str, found: list[Finding]) -> Verdict:
+    def _found(self) -> list[tuple[Finding, str]]:
+        """All findings, each with what it may follow from."""
+        return [
+            (finding, "" if finding is cause else f"; it may follow from {cause.requirement}")
+            for cause in self.findings
+            for finding in (cause, *cause.consequences)
+        ]
+
+    def _verdict(self, requirement: str, found: list[tuple[Finding, str]]) -> Verdict:
+        """What may follow from another finding is not hidden by it: nobody can prove that it has no other cause."""
         times = self.checked[requirement]
         if self.protected and requirement in {"A22-no-crash", "A23-no-hang"}:
             times = self.operations
-        findings = [item for item in found if item.requirement == requirement]
-        more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
-        for finding in sorted(findings, key=lambda finding: finding.known is not None):
+        own = [item for item in found if item[0].requirement == requirement]
+        more = f" (and {len(own) - 1} more like it)" if own[1:] else ""
+        for finding, follows in sorted(own, key=lambda item: item[0].known is not None):
             if finding.known is None:
-                return Verdict(requirement, "failed", times, finding.message + more)
+                return Verdict(requirement, "failed", times, finding.message + more + follows)
             reason = f"known, {finding.known}: " if finding.known else "known: "
             return Verdict(requirement, "not checked", times, reason + finding.message + more)
-        for cause in found:
-            if any(finding.requirement == requirement for finding in cause.consequences):
-                return Verdict(requirement, "not checked", times, f"may follow from {cause.requirement}")
         if requirement in self.wanted.skip:
             return Verdict(requirement, "not checked", detail="it was to be skipped")
         if times:

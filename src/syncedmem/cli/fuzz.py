@@ -447,8 +447,24 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
         say(f"    {replaying(next(paths)[0], report.wanted.target)}", style="dim")
 
 
+def _print_checked(say: Callable[..., None], report: Report) -> None:
+    """The requirements by their numbers: what was checked, what was not kept, and what was not checked, and why."""
+    verdicts = report.verdicts()
+    checked = [verdict.requirement[:3] for verdict in verdicts if verdict.status != "not checked"]
+    say(f"checked: {', '.join(checked) or 'nothing'}")
+    reasons: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.status == "not checked":
+            reasons.setdefault(verdict.detail, []).append(verdict.requirement[:3])
+    texts = [f"{', '.join(names)} ({why})" for why, names in reasons.items()]
+    failed = [verdict.requirement[:3] for verdict in verdicts if verdict.status == "failed"]
+    if failed:
+        say(f"not kept: {', '.join(failed)}")
+    say(f"not checked: {'; '.join(texts) or 'nothing'}")
+
+
 def _print_verdict(console: Console, report: Report) -> None:
-    """What was checked and what was not, each in a line, what is not as usual, and the verdict."""
+    """What was done and checked, what is not as usual, each in a line, and the verdict."""
     say = sayer(console)
     if report.findings:
         say()
@@ -458,15 +474,7 @@ def _print_verdict(console: Console, report: Report) -> None:
             style="green" * report.passed,
         )
     say(f"{report.operations:,} operations in {report.seconds:.1f} s on {report.kind}")
-    verdicts = report.verdicts()
-    checked = [verdict.requirement[:3] for verdict in verdicts if verdict.status != "not checked"]
-    say(f"checked: {', '.join(checked) or 'nothing'}")
-    reasons: dict[str, list[str]] = {}
-    for verdict in verdicts:
-        if verdict.status == "not checked":
-            reasons.setdefault(verdict.detail, []).append(verdict.requirement[:3])
-    texts = [f"{', '.join(names)} ({why})" for why, names in reasons.items()]
-    say(f"not checked: {'; '.join(texts) or 'nothing'}")
+    _print_checked(say, report)
     for note in report.notes:
         say(note, style="yellow")
     for key in report.unseen:
