@@ -80,6 +80,7 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
                 "functions": [name for name, function in functions.items() if function is not None],
                 "parts": source.parts,
                 "handles_forks": source.handles_forks,
+                "preload": source.preload,
             }
         )
     return _JOBS[job["job"]](source, record, job, journal)
@@ -212,11 +213,19 @@ class Isolated:
     target : str
         What the target was built to.
     hang : float
+    preloaded : str
+        The library that its processes load before all others; empty if there is none.
+    deep : bool
+        Whether a library is bound to its own functions first.
     """
 
-    def __init__(self, target: str, hang: float, made: str | None = None) -> None:
+    def __init__(
+        self, target: str, hang: float, made: str | None = None, preloaded: str = "", *, deep: bool = False
+    ) -> None:
         self.target: str = built(target) if made is None else made
         self.hang: float = hang
+        self.preloaded: str = preloaded
+        self.deep: bool = deep
         self._given = target
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         try:
@@ -228,7 +237,12 @@ class Isolated:
 
     def elsewhere(self) -> Isolated:
         """Another worker with the same target, as it was built: what it was built from may have changed."""
-        return Isolated(self._given, self.hang, self.target)
+        return Isolated(self._given, self.hang, self.target, self.preloaded, deep=self.deep)
+
+    def preload(self, library: str) -> None:
+        """Load a library before all others in all processes from now on, or none if that is empty."""
+        self.preloaded = library
+        self._begin_again()
 
     def perform(self, job: Job) -> Outcome:
         """Do a job in the worker; if the target ends its process, the journal says what it has done until then."""
@@ -260,7 +274,7 @@ class Isolated:
             If the fuzzer itself fails, or the worker is ended twice.
         """
         place = {"journal": str(journal.path), "layout": [journal.capacity, journal.threads]}
-        line = json.dumps({"hang": self.hang, **job, "target": self.target, **place})
+        line = json.dumps({"hang": self.hang, **job, "target": self.target, "deep": self.deep, **place})
         reply = self._reply(line)
         if isinstance(reply, Death):
             reply = self._reply(line)
@@ -282,14 +296,17 @@ class Isolated:
         """What the worker replies; if it is ended, there is another one from now on."""
         reply = self.worker.ask(line)
         if isinstance(reply, Death):
-            self.worker.end()
-            with self.worker:
-                self.worker = self._worker()
+            self._begin_again()
         return reply
 
-    @staticmethod
-    def _worker() -> Command:
-        return Command([sys.executable, "-c", WORKER], _environment(), group=True)
+    def _begin_again(self) -> None:
+        """End the worker, and begin another one."""
+        self.worker.end()
+        with self.worker:
+            self.worker = self._worker()
+
+    def _worker(self) -> Command:
+        return Command([sys.executable, "-c", WORKER], _environment(self.preloaded), group=True)
 
     def __enter__(self) -> Self:
         return self
@@ -333,7 +350,7 @@ def _answer_to(job: Job) -> dict[str, Any]:
     journal = Journal(Path(job["journal"]))
     journal.stay()
     try:
-        return perform(TargetSource(job["target"]), job, journal).as_json()
+        return perform(TargetSource(job["target"], deep=job["deep"]), job, journal).as_json()
     except TargetError as error:
         return {"error": str(error)}
 
@@ -354,9 +371,15 @@ _STATIC_TLS = "glibc.rtld.optional_static_tls"
 _ROOM = 1 << 16
 
 
-def _environment() -> dict[str, str]:
-    """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc."""
+def _environment(preloaded: str) -> dict[str, str]:
+    """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc.
+
+    A library is preloaded after those of the user, of which one may have to be the first.
+    """
     tunables = [
         item for item in os.environ.get("GLIBC_TUNABLES", "").split(":") if item and not item.startswith(_STATIC_TLS)
     ]
-    return {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}
+    environment = {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}
+    if preloaded:
+        environment["LD_PRELOAD"] = ":".join(filter(None, [os.environ.get("LD_PRELOAD", ""), preloaded]))
+    return environment

@@ -136,6 +136,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             functions=tuple(described["functions"]),
             parts=described["parts"],
             handles_forks=described["handles_forks"],
+            preload=described["preload"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
         with _Progress(on_progress) as progress:
@@ -374,6 +375,8 @@ class _Campaigns:
         report = self._report
         if finding.requirement in report.wanted.skip:
             return False
+        if self._examiner.is_of_loading(finding, mask):
+            return True  # from now on the library is loaded in another way
         alike = [other for other in report.violating if other.requirement == finding.requirement]
         look = finding.requirement, kind_of(finding.program[-1]) if finding.program else ""
         if len(alike) >= _MOST_OF_ONE or self._alike[look] >= _ENOUGH or any(not other.repeats for other in alike):

@@ -20,7 +20,16 @@ from .resources import ALIGNMENT, resource_target
 if TYPE_CHECKING:
     from .targets import Target
 
-__all__ = ["ABIS", "LibraryAddress", "abi_of", "handles_forks", "loaded", "symbols_of", "target_of"]
+__all__ = [
+    "ABIS",
+    "LibraryAddress",
+    "abi_of",
+    "handles_forks",
+    "loaded",
+    "meant_for_preloading",
+    "symbols_of",
+    "target_of",
+]
 
 _ENDING = re.compile(r"\.(so|dylib)", re.IGNORECASE)
 _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
@@ -187,10 +196,22 @@ def handles_forks(functions: Functions) -> bool:
     return any(b"\0%b\0" % name in content for name in _FORK_HANDLERS)
 
 
-def loaded(address: LibraryAddress) -> Functions:
-    """The functions of a library."""
+def meant_for_preloading(functions: Functions) -> str:
+    """The file of a library that defines malloc, where that of this process is another one; else empty.
+
+    What it calls of its own by such a name is then that of the process, so that it frees what it has not allocated.
+    """
+    if functions.symbols.get("malloc") != "malloc":
+        return ""
+    own, of_process = (_file_of(library["malloc"]) for library in (functions.library, ctypes.CDLL(None)))
+    return "" if own is None or own == of_process else os.path.abspath(os.fsdecode(own))  # noqa: PTH100 -- resolve() follows links
+
+
+def loaded(address: LibraryAddress, *, deep: bool = False) -> Functions:
+    """The functions of a library, which may be bound to its own functions first."""
+    mode = getattr(os, "RTLD_DEEPBIND", 0) if deep else 0
     try:
-        library = ctypes.CDLL(address.path)
+        library = ctypes.CDLL(address.path, mode=ctypes.DEFAULT_MODE | mode)
     except OSError as error:
         here = "/" not in address.path and Path(address.path).exists()
         hint = f"; for the file in this folder write ./{address.path}" if here else ""

@@ -64,6 +64,8 @@ class Report:
         The operations of the fast generator without which the run is incomplete, if there are less than half of them.
     handles_forks : bool
         Whether the target is a library that registers what is to be done at forks.
+    preload : str
+        The file of a library that is meant for preloading, and was not; else empty.
     """
 
     wanted: FuzzWanted
@@ -83,6 +85,7 @@ class Report:
     parts: dict[str, str] = field(default_factory=dict[str, str])
     planned: int = 0
     handles_forks: bool = False
+    preload: str = ""
 
     def done(self, generator: str) -> SuiteResult:
         """What a generator has done until now."""

@@ -66,7 +66,9 @@ def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path
     library = folder() / name
     part = library.with_name(f"{name}.{os.getpid()}")
     try:
-        run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
+        # The compiler has no use for an allocator that is preloaded for a target.
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False, env=environment)  # noqa: S603 -- the user's compiler
         if run.returncode:
             raise TargetError(f"{what} cannot be compiled: {_reason(run)}")
         part.replace(library)
