@@ -19,6 +19,7 @@ from contextlib import suppress
 from ctypes import c_size_t, c_void_p
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import FileAccessError
@@ -50,6 +51,9 @@ __all__ = ["WORKER", "Inline", "Isolated", "Job", "JobPlace", "main", "perform"]
 _STIRRED, _LARGEST_STIRRED = 256, 4096
 """The most blocks that change a heap, and their largest size."""
 
+_LOOKS, _LOOK_SECONDS, _LOOKED_AT = 32, 0.5, 64
+"""How often a block of a size is allocated and freed to see how long that takes, and the seconds for it."""
+
 Job = dict[str, Any]
 
 
@@ -60,7 +64,7 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
     ----------
     source : TargetSource
     job : dict
-        ``{"job": "describe"}``, or ``"campaign"``, ``"program"``, ``"shorten"``, with ``"promises"``
+        ``{"job": "describe"}``, or ``"look"``, ``"campaign"``, ``"program"``, ``"shorten"``, with ``"promises"``
         and the other values that the job needs.
     journal : Journal
         Records the steps.
@@ -83,7 +87,21 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
                 "preload": source.preload,
             }
         )
+    if job["job"] == "look":
+        return Outcome(described={"pace": _pace(target)})
     return _JOBS[job["job"]](source, record, job, journal)
+
+
+def _pace(target: Target) -> float:
+    """The seconds of a call, as most take them; 0 if a call is refused, or fails."""
+    times: list[float] = []
+    until = time.perf_counter() + _LOOK_SECONDS
+    with suppress(Exception):  # what fails will be found by a generator
+        while len(times) < _LOOKS and time.perf_counter() < until:
+            began = time.perf_counter()
+            target.give(target.take(_LOOKED_AT), _LOOKED_AT)
+            times.append((time.perf_counter() - began) / 2)
+    return median(times) if times else 0.0
 
 
 def _stir(seed: int) -> None:

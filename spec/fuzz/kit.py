@@ -46,7 +46,9 @@ _MOST_OF_ONE = 4
 _ENOUGH = 2
 """If so many findings of one requirement in one kind of step were known ones, further ones are not shortened."""
 _SLOWEST = 1_000
-"""The operations in a second of a slow target: a run that does less than half of them has not tried it."""
+"""The operations in a second of a slow target: a run that does less than half of them has a smaller plan."""
+_QUICKEST, _FAST_SHARE, _LOOK_SECONDS = 1e-9, 1 / 4, 2.0
+"""The least time of a call, the part of the time in which the fast generator is sure to be, and the time of a look."""
 MOST_KEPT = 10_000
 """A program of more steps and loops is not kept: the seed of the run takes its steps again."""
 _MOST_THREADS = 256
@@ -139,10 +141,25 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             preload=described["preload"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
+        pace = _pace(place, report)
         with _Progress(on_progress) as progress:
             examiner = Examiner(place, report, seconds, progress.show, fresh=described["fresh"])
-            _Campaigns(place, report, examiner, progress, on_change or id, first=first).run()
+            campaigns = _Campaigns(place, report, examiner, progress, on_change or id, first=first)
+            campaigns.shrink(pace)
+            campaigns.run()
         return report
+
+
+def _pace(place: JobPlace, report: Report) -> float:
+    """The seconds of a call of a named target, by a first look in a process of its own; 0 if that is not known."""
+    if not isinstance(place, Isolated):
+        return 0.0
+    look: Job = {"job": "look", "promises": report.wanted.promises, "whole": _LOOK_SECONDS}
+    try:
+        described = place.perform(look).described
+    except EngineError:
+        return 0.0
+    return described["pace"] if described else 0.0
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -212,6 +229,17 @@ class _Campaigns:
         self._progress, self._changed, self._first = progress, changed, first
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
+        self._steps = report.wanted.steps
+
+    def shrink(self, pace: float) -> None:
+        """Plan no more operations than there is time for, if a call takes so many seconds."""
+        report, affordable = self._report, int(self._report.wanted.seconds / max(pace, _QUICKEST))
+        if affordable < self._steps:
+            self._steps = max(affordable, 1)
+            planned = min(report.planned, max(int(affordable * _FAST_SHARE), 1))
+            if planned < report.planned:
+                report.planned = planned
+                self._examiner.note(f"a smaller plan: {planned:,} operations, because each takes {1000 * pace:.1f} ms")
 
     def run(self) -> None:
         """Test the target with every generator, each for its share of the time that is left."""
@@ -228,10 +256,12 @@ class _Campaigns:
             self._changed(self._report)
             if self._is_over():
                 break
+        if self._report.slow:
+            self._examiner.note(f"a smaller plan: {self._report.slow}")
 
     def _generators(self) -> Iterable[tuple[float, Callable[[float], object]]]:
         """The share of each generator, and the generator, which takes its time in seconds."""
-        fixed, *drawn, late = stages(self._report.wanted.steps)
+        fixed, *drawn, late = stages(self._steps)
         self._tallies["fast"] = _Tally(sum(stage.steps for stage in drawn))
         yield 1, partial(self._take_stages, "fast", [fixed])
         # A race is looked for early.  What one thread shows alone is known by then in most cases.
@@ -273,14 +303,14 @@ class _Campaigns:
         """Several threads, in C if that is possible."""
         if self._take_natively(self._report.wanted.threads, seconds):
             return
-        plan = [Stage(self._report.wanted.steps * 4, ages=True, threads=self._report.wanted.threads)]  # two must meet
+        plan = [Stage(self._steps * 4, ages=True, threads=self._report.wanted.threads)]  # two must meet
         self._tallies["threads"] = _Tally(plan[0].steps)
         self._take_stages("threads", plan, seconds)
 
     def _take_natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
-        tally = _Tally(report.wanted.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
+        tally = _Tally(self._steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
             options = report.capabilities, report.parts

@@ -61,7 +61,7 @@ class Report:
     parts : dict of str to str
         The symbol of each part of the convention of a library.
     planned : int
-        The operations of the fast generator without which the run is incomplete, if there are less than half of them.
+        The operations of the fast generator without half of which a run is incomplete, unless its calls take too long.
     handles_forks : bool
         Whether the target is a library that registers what is to be done at forks.
     preload : str
@@ -122,12 +122,20 @@ class Report:
 
     @property
     def undone(self) -> str:
-        """How little was done, whatever was found; empty if it was enough."""
+        """How little was done, whatever was found, because something else took the time; empty if it was enough."""
         done = self.done("fast")
-        if 2 * done.steps >= self.planned:
+        if 2 * done.steps >= self.planned or self.slow:
             return ""
         each = f", each in {1000 / done.rate:.1f} ms" if done.rate else ""
         return f"{done.steps:,} of {self.planned:,} planned operations of the fast generator were done{each}"
+
+    @property
+    def slow(self) -> str:
+        """How little was done because its calls take long, so that even all of the time would not be enough."""
+        done, lost = self.done("fast"), max(self.wanted.seconds - self.seconds, 0.0)
+        if not done.steps or 2 * (done.steps + lost * done.rate) >= self.planned:
+            return ""
+        return f"{done.steps:,} operations, because each took {1000 / done.rate:.1f} ms"
 
     @property
     def failures(self) -> list[Finding]:

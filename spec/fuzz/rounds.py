@@ -166,6 +166,7 @@ _WRAP = 1 << 32
 
 def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, deadline: float) -> bool:  # noqa: PLR0913 -- what a round depends on
     """Take one round to its end; False if there is no such round."""
+    driver.deadline = deadline
     if kind != "drawn":
         rounds = fixed_rounds(driver, deadline) if kind == "fixed" else late_rounds(driver, deadline)
         if number >= len(rounds):

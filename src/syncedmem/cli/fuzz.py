@@ -175,7 +175,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     Exit status:
       0  no bug was found, or only known ones
       1  a bug was found, whatever else happened; or none, but the run did less
-         than half of what it should do, so that it says little
+         than half of what it should do, and the target was not too slow for it
       2  the command line is wrong, the target or a promise cannot be used, or a
          file cannot be written
       3  the fuzzer itself failed, or could not go on with the target or for lack
