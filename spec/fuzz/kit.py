@@ -412,7 +412,7 @@ class _Campaigns:
         if len(alike) >= _MOST_OF_ONE or self._alike[look] >= _ENOUGH or any(not other.repeats for other in alike):
             self._count_again(alike[0])
             return False
-        raw = unrepeated(finding)
+        raw = replace(unrepeated(finding), examined=False)
         report.violating.append(raw)  # it must not be lost if the run is interrupted now
         self._changed(report)
         try:

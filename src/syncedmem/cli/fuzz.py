@@ -422,7 +422,12 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
 
 def _of_its_steps(finding: Finding, *, shown: bool) -> Iterator[str]:
     """What is to be said of the steps of a finding, each in a line."""
-    if not finding.repeats and finding.program:
+    if not finding.examined:
+        yield (
+            "Its examination was interrupted, so nobody knows whether its steps, or fewer of them, show it again; "
+            f"the last {len(finding.program)} are in the file.\n"
+        )
+    elif not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
         hurt = _HURT if finding.requirement in {"A22-no-crash", "A23-no-hang"} else ""
         yield f"Its steps, taken again from the start, did not show it; {last}. {hurt}\n"
