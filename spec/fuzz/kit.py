@@ -239,7 +239,11 @@ class _Campaigns:
             planned = min(report.planned, max(int(affordable * _FAST_SHARE), 1))
             if planned < report.planned:
                 report.planned = planned
-                self._examiner.note(f"a smaller plan: {planned:,} operations, because each takes {1000 * pace:.1f} ms")
+                self._note_smaller(f"{planned:,} operations, because each takes {1000 * pace:.1f} ms")
+
+    def _note_smaller(self, what: str) -> None:
+        self._report.smaller = what
+        self._examiner.note(f"a smaller plan: {what}")
 
     def run(self) -> None:
         """Test the target with every generator, each for its share of the time that is left."""
@@ -257,7 +261,7 @@ class _Campaigns:
             if self._is_over():
                 break
         if self._report.slow:
-            self._examiner.note(f"a smaller plan: {self._report.slow}")
+            self._note_smaller(self._report.slow)
 
     def _generators(self) -> Iterable[tuple[float, Callable[[float], object]]]:
         """The share of each generator, and the generator, which takes its time in seconds."""

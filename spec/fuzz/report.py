@@ -62,6 +62,8 @@ class Report:
         The symbol of each part of the convention of a library.
     planned : int
         The operations of the fast generator without half of which a run is incomplete, unless its calls take too long.
+    smaller : str
+        What the plan of a slow target came down to; empty if it has the whole plan.
     handles_forks : bool
         Whether the target is a library that registers what is to be done at forks.
     preload : str
@@ -84,6 +86,7 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
     parts: dict[str, str] = field(default_factory=dict[str, str])
     planned: int = 0
+    smaller: str = ""
     handles_forks: bool = False
     preload: str = ""
 
