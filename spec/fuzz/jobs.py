@@ -392,12 +392,17 @@ _ROOM = 1 << 16
 def _environment(preloaded: str) -> dict[str, str]:
     """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc.
 
-    A library is preloaded after those of the user, of which one may have to be the first.
+    A library is preloaded after those of the user, of which one may have to be the first.  Sets have the same order in
+    each run, so that the same seed finds the same.
     """
     tunables = [
         item for item in os.environ.get("GLIBC_TUNABLES", "").split(":") if item and not item.startswith(_STATIC_TLS)
     ]
-    environment = {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}
+    environment = {
+        "PYTHONHASHSEED": "0",
+        **os.environ,
+        "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"]),
+    }
     if preloaded:
         environment["LD_PRELOAD"] = ":".join(filter(None, [os.environ.get("LD_PRELOAD", ""), preloaded]))
     return environment

@@ -230,6 +230,7 @@ class _Campaigns:
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
         self._steps = report.wanted.steps
+        self._position: int | None = None  # in the plan of the stages, of the last outcome; the native driver has none
 
     def shrink(self, pace: float) -> None:
         """Plan no more operations than there is time for, if a call takes so many seconds."""
@@ -288,6 +289,7 @@ class _Campaigns:
     def _outcomes_of_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> Iterator[Outcome]:
         """An outcome for each process; after a failing round, the next ones are in a process of their own."""
         tally, deadline = self._tallies[generator], time.perf_counter() + seconds
+        before = self._report.done(generator).steps
         for index, stage in enumerate(plan):
             # Each stage has its share of the time that is left.
             part = max(deadline - time.perf_counter(), 0.0) * stage.steps / sum(later.steps for later in plan[index:])
@@ -300,8 +302,11 @@ class _Campaigns:
                 self._examiner.rounds = job, self._next_mask(tally)
                 outcome = self._examiner.ask(*self._examiner.rounds)
                 self._report.lost |= outcome.death is not None
+                # By the plan: whether there was time for all of an earlier stage is no matter.
+                self._position = before + stage.steps - steps + outcome.operations
                 steps, number, failed = steps - outcome.operations, number + outcome.rounds, outcome.failed
                 yield outcome
+            before += stage.steps
 
     def _take_threads(self, seconds: float) -> None:
         """Several threads, in C if that is possible."""
@@ -316,6 +321,7 @@ class _Campaigns:
         generator, report = "native" if threads == 1 else "threads", self._report
         tally = _Tally(self._steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
+        self._position = None
         try:
             options = report.capabilities, report.parts
             driver = NativeDriver.of(self._place, *options) if isinstance(self._place, Isolated) else None
@@ -400,7 +406,8 @@ class _Campaigns:
             # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
             message = f"{finding.requirement}: {finding.message}"
             finding = replace(finding, requirement="A20-threads", message=message, program=(), repeats=False)
-        return replace(finding, generator=generator, operations=self._report.done(generator).steps)
+        operations = self._report.done(generator).steps if self._position is None else self._position
+        return replace(finding, generator=generator, operations=operations)
 
     # --- findings
 
