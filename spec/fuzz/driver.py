@@ -68,7 +68,7 @@ _CROWD = 2048
 _MOST_RESETS = 1024
 """The most turns of a cycle with resets: a reset that loses something may lose much more than a block."""
 
-_SHARE_OF_A_CYCLE, _LOOKED_AT, _LEAST = 1 / 16, 16, 2 << 20
+_SHARE_OF_A_CYCLE, _LOOKED_AT, _LEAST = 1 / 32, 16, 5 << 18
 """The most of the time that is left for one measurement of a cycle, the turns by which this is estimated, and the bytes
 without which a measurement says nothing."""
 
