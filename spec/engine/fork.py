@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from .supervisor import Limits
 
-__all__ = ["failure", "in_fork", "serve"]
+__all__ = ["failure", "in_fork", "processor_seconds", "serve"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
 _LONGEST_LINE = 200
@@ -88,7 +88,7 @@ def in_fork(
 def _ended(process: int, limits: Limits, moved: Callable[[], object], mark: object) -> Death:
     """Wait for the end of a process, as long as it makes progress since a mark."""
     since, patience = time.monotonic(), limits.first or limits.seconds
-    busy, used = limits.busy or patience, _processor_seconds(process)
+    busy, used = limits.busy or patience, processor_seconds(process)
     end = None if limits.whole is None else since + limits.whole
     pause = _FIRST_PAUSE
     while True:
@@ -98,11 +98,11 @@ def _ended(process: int, limits: Limits, moved: Callable[[], object], mark: obje
         now, found = time.monotonic(), moved()
         if found != mark:
             mark, since, patience = found, now, limits.seconds
-            busy, used = limits.busy or patience, _processor_seconds(process)
+            busy, used = limits.busy or patience, processor_seconds(process)
         late, hangs = end is not None and now >= end, patience is not None and now - since >= patience
         if hangs and not late and patience is not None and busy is not None:
             # One that works has had little of a busy machine; one that waits will wait.
-            hangs = _is_over(now - since, _processor_seconds(process) - used, patience, busy)
+            hangs = _is_over(now - since, processor_seconds(process) - used, patience, busy)
         if late or hangs:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
@@ -117,7 +117,7 @@ def _is_over(seconds: float, worked: float, patience: float, busy: float) -> boo
     return waits or worked >= busy or seconds >= _MOST_TIMES * max(busy, patience)
 
 
-def _processor_seconds(process: int) -> float:
+def processor_seconds(process: int) -> float:
     """The processor time that a process has had; 0 if it is not known."""
     try:
         _, *numbers = Path(f"/proc/{process}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()

@@ -93,7 +93,7 @@ class Functions:
     """The functions of a library, by their parts in a convention."""
 
     def __init__(self, library: ctypes.CDLL, symbols: Mapping[str, str], abi: Abi) -> None:
-        self._library = library
+        self.library = library
         self.symbols = symbols
         self.abi = abi
 
@@ -110,7 +110,7 @@ class Functions:
         """The function for a part, which sets and leaves the errno of ctypes; None if the library has none."""
         if part not in self.symbols:
             return None
-        library = ctypes.CDLL(self._library._name, use_errno=True)  # noqa: SLF001 -- its name, as it was loaded
+        library = ctypes.CDLL(self.library._name, use_errno=True)  # noqa: SLF001 -- its name, as it was loaded
         return Functions(library, self.symbols, self.abi).bind(part)
 
     def resetting(self, forget: Callable[[], object] = lambda: None) -> Callable[[], Any] | None:
@@ -120,10 +120,10 @@ class Functions:
 
     def bind_symbol(self, symbol: str, call: str) -> Any:
         """The function with a symbol; None if the library has none."""
-        if not hasattr(self._library, symbol):
+        if not hasattr(self.library, symbol):
             return None
         arguments, _, result = call.partition(":")
-        function = self._library[symbol]  # a new function object; an attribute would be shared
+        function = self.library[symbol]  # a new function object; an attribute would be shared
         function.restype = _TYPES.get(result, c_void_p)
         function.argtypes = [_TYPES.get(letter, c_void_p) for letter in arguments]
         return function
@@ -147,7 +147,7 @@ class Instance:
 class CContracts:
     """Calls of which C and POSIX say more than that they allocate; `resizes` and `aligns` say whether these are there.
 
-    Each returns what is wrong, or an empty text; a resize returns its result.
+    Each returns what is wrong, or an empty text; a resize returns its result.  `allocate` and `free` are the functions.
     """
 
     def __init__(self, functions: Functions) -> None:
@@ -156,6 +156,7 @@ class CContracts:
             functions.bind_with_errno("free"),
             functions.bind("malloc_usable_size"),
         )
+        self.allocate, self.free = functions.bind("malloc"), self._free
         self.resizes: bool = self._realloc is not None
         self.aligns: bool = self._memalign is not None
 

@@ -122,6 +122,7 @@ def _add(outcome: Outcome, driver: Driver, start: int, seconds: float) -> None:
     outcome.seconds += seconds
     outcome.rounds += 1
     outcome.checked += driver.oracle.looked_at()
+    outcome.notes += driver.notes
     if driver.oracle.contents_reason is not None:
         outcome.unread = driver.oracle.contents_reason
 

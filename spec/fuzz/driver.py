@@ -7,7 +7,9 @@ is a program too.
 from __future__ import annotations
 
 import gc
+import math
 import random
+import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,6 +56,9 @@ _REMEMBERED = 64
 _MEASUREMENTS = 3
 """A process sometimes grows for other reasons; a leak makes it grow in every measurement."""
 
+_QUARANTINED = 320 << 20
+"""So many bytes may wait in a quarantine before they are lent again, if blocks are large; that of ASan has 256 MiB."""
+
 _SMALL, _REUSED = 4096, 256
 """Up to this size, blocks of twice the size are of another class; and of so many blocks, one has an address again."""
 
@@ -62,6 +67,10 @@ _CROWD = 2048
 
 _MOST_RESETS = 1024
 """The most turns of a cycle with resets: a reset that loses something may lose much more than a block."""
+
+_SHARE_OF_A_CYCLE, _LOOKED_AT, _LEAST = 1 / 32, 16, 5 << 18
+"""The most of the time that is left for one measurement of a cycle, the turns by which this is estimated, and the bytes
+without which a measurement says nothing."""
 
 _LENT = 16
 """So many blocks are allocated to see whether one that was freed is lent again."""
@@ -96,6 +105,10 @@ class Driver:
         The live blocks by number: those of the oracle's shadow heap.
     reserves : bool or None
         Whether the target leaves large blocks untouched; None if that is not known yet.
+    notes : list of str
+        What was not done, and says nothing about the target.
+    deadline : float
+        When the steps are to end, on the clock `perf_counter`; a cycle of a slow target has fewer turns.
     """
 
     def __init__(  # noqa: PLR0913 -- what a run is made of
@@ -114,6 +127,8 @@ class Driver:
         self._leaves_out = mask.leaves_out if mask.without else None
         self.blocks: dict[int, Block] = self.oracle.heap.blocks
         self.reserves: bool | None = None
+        self.notes: list[str] = []
+        self.deadline: float = math.inf
         self._note, self._record = self.journal.note, self.journal.record
         self._take = target.take
         self._give = target.give
@@ -338,8 +353,24 @@ class Driver:
         if not self.capabilities.fork_safe or not self.oracle.heap.alone:
             return False
         self._record("fork", count)
-        self.oracle.check("A27-survives-fork", fork_often(self.target, count, self.journal.move))
+        resets = self.target.reset is not None and not self.capabilities.reuse and not self.blocks
+        children, problem, undone = fork_often(
+            self.target,
+            count,
+            self.journal.move,
+            reuse=self.capabilities.reuse,
+            reset=self._begin_anew if resets else None,
+        )
+        if undone:
+            self.notes.append(f"a step that forks ended after {children} of {count} children: {undone}")
+        if children or problem:
+            self.oracle.check("A27-survives-fork", problem)
         return True
+
+    def _begin_anew(self) -> None:
+        """Reset an arena in which no block is in use."""
+        if self.target.reset is not None:
+            self.oracle.check_error("A07-free-accepts", "resetting", _error_of(self.target.reset))
 
     # --- requests that are too large, many requests, and requests up to the limit
 
@@ -396,22 +427,42 @@ class Driver:
             count = min(count, _MOST_RESETS)
         if size <= _SMALL and how != CROWDED and self._comes_again(size, min(count, _REUSED), how):
             return True
-        measured = count - count // 4
-        if not self._turn_over(size, count - measured, how):  # fills the caches
+        turns = self._in_time(size, count, how)
+        measured = turns - turns // 4
+        too_few = turns < count and turns * size < _LEAST
+        if too_few or not self._turn_over(size, turns - measured, how):  # fills the caches
             return False
-        growth = 0
-        for _ in range(_MEASUREMENTS):
-            measurement = self._growth(size, measured, how)
-            if measurement is None or not self.oracle.grew(size, measured, measurement):
-                return measurement is not None
-            growth = measurement
-            gc.collect()  # objects that wait for the collector are no leak
+        growth = self._grows(size, measured, how)
+        if not growth:
+            return growth is not None
         # An allocator may keep a record of each call: then the process grows with blocks of another class as well.
         other = size // 64 if how == CROWDED else size // 8 if size > _SMALL else 2 * size
         records = self._growth(other, measured, how)
         if records is not None and not self.oracle.grew(size, measured, growth - records):
             return True
         raise Violation("A16-no-leaks", f"{measured} times {size} bytes, each given back: the process grew by {growth}")
+
+    def _grows(self, size: int, count: int, how: int) -> int | None:
+        """The bytes by which the process grows each time that a cycle is measured; 0 if not always, None if refused."""
+        growth = grown = measurements = 0
+        while measurements < _MEASUREMENTS or (size > _SMALL and how != CROWDED and grown < _QUARANTINED):
+            measurement = self._growth(size, count, how)
+            if measurement is None or not self.oracle.grew(size, count, measurement):
+                return None if measurement is None else 0
+            growth, grown, measurements = measurement, grown + measurement, measurements + 1
+            gc.collect()  # objects that wait for the collector are no leak
+        return growth
+
+    def _in_time(self, size: int, count: int, how: int) -> int:
+        """As many turns of a cycle as there is time for, by the time of a few; none if they are refused."""
+        began = time.perf_counter()
+        if self.deadline == math.inf:
+            return count
+        few = min(count, _LOOKED_AT)
+        if not self._turn_over(size, few, PLAIN if how == CROWDED else how):
+            return 0
+        each = (time.perf_counter() - began) / few
+        return min(count, int(max(self.deadline - began, 0.0) * _SHARE_OF_A_CYCLE / each))
 
     def _comes_again(self, size: int, count: int, how: int) -> bool:
         """Whether one of some blocks has the address of an earlier one: then this class of blocks is used again."""
@@ -447,8 +498,8 @@ class Driver:
             self._give_back(self.blocks[-1], 0)
             if how == PAIRED:
                 self._give_back(self.blocks[-2], 0)
-            if not self.capabilities.reuse and self.target.reset is not None:
-                self.oracle.check_error("A07-free-accepts", "resetting", _error_of(self.target.reset))
+            if not self.capabilities.reuse:
+                self._begin_anew()
             if not resized:
                 return False
             self.journal.move()

@@ -63,6 +63,7 @@ class Examiner:
         self.skipped: Mask = Mask.of(report.wanted.skip)  # what the user left unjudged
         self.rounds: tuple[Job, Mask] = {}, NO_MASK  # the last job of rounds
         self._asked_for_arena = False
+        self._unpreloaded = ""  # why a library that is meant for it cannot be preloaded
         self._since = 0
         self._clock = clock
         self.until: float = clock() + seconds  # the end of the time of the run
@@ -93,6 +94,44 @@ class Examiner:
             else share * _LOOKS_SHARE
         )
         self._shorten_until = min(self._look_until - last, self.until + SHORTENING_SECONDS)
+
+    def is_of_loading(self, finding: Finding, mask: Mask) -> bool:
+        """Whether a library that is meant for preloading shows a finding only because it was not preloaded.
+
+        Then all that follows is done with the library preloaded; if it cannot be, it is bound to its own malloc.
+        """
+        place = self._place
+        if not (self._report.preload and isinstance(place, Isolated) and finding.program):
+            return False
+        shown = self._unpreloaded or self._shown_by(finding, mask, self._report.preload)
+        if isinstance(shown, str):
+            self._unpreloaded, place.deep = shown, True
+            shown = self._shown_by(finding, mask, "") is True
+        if shown:
+            place.deep = False
+            place.preload("")  # so it is quicker
+            return False
+        why, self._report.preload = self._unpreloaded, ""
+        how = f"could not be preloaded ({why}), and was bound to itself" if why else "was preloaded"
+        self.note(f"it defines malloc, so it {how}: only beside another malloc it showed {finding.message}")
+        return True
+
+    def _shown_by(self, finding: Finding, mask: Mask, library: str) -> bool | str:
+        """Whether a finding shows again, with this library preloaded; or why it cannot be."""
+        place = self._place
+        if not isinstance(place, Isolated):
+            return True
+        place.preload(library)
+        try:
+            opened = self.ask({"job": "describe"}, NO_MASK, self._over)
+            if opened.described is None:
+                return opened.finding.message if opened.finding else "it took too long"
+            if library and opened.described["preload"]:
+                return "the loader has ignored it"
+            again = self.ask(_program_job(finding.program), mask, self._over)
+        except EngineError as error:
+            return str(error)
+        return again.finding is not None and again.finding.requirement == finding.requirement
 
     def examined(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
         """A finding with its shortest program; None, with a note, if it says nothing about the target."""

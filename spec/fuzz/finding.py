@@ -189,6 +189,8 @@ class Finding:
     repeats : bool
         Whether the program showed the same on a new target.  It may not do so with several threads, or if the damage
         that ended the process was done long before, or by another program.
+    examined : bool
+        Whether it was looked at to its end.  If that was interrupted, nobody knows whether its steps show it again.
     after : tuple of str
         Requirements that the program breaks before this one, and that are left unjudged to see this one.
     elsewhere : bool
@@ -210,6 +212,7 @@ class Finding:
     operations: int = 0
     shrunk: bool = False
     repeats: bool = True
+    examined: bool = True
     after: tuple[str, ...] = ()
     elsewhere: bool = True
     seed: int | None = None

@@ -19,6 +19,7 @@ from contextlib import suppress
 from ctypes import c_size_t, c_void_p
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import FileAccessError
@@ -50,6 +51,9 @@ __all__ = ["WORKER", "Inline", "Isolated", "Job", "JobPlace", "main", "perform"]
 _STIRRED, _LARGEST_STIRRED = 256, 4096
 """The most blocks that change a heap, and their largest size."""
 
+_LOOKS, _LOOK_SECONDS, _LOOKED_AT = 32, 0.5, 64
+"""How often a block of a size is allocated and freed to see how long that takes, and the seconds for it."""
+
 Job = dict[str, Any]
 
 
@@ -60,7 +64,7 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
     ----------
     source : TargetSource
     job : dict
-        ``{"job": "describe"}``, or ``"campaign"``, ``"program"``, ``"shorten"``, with ``"promises"``
+        ``{"job": "describe"}``, or ``"look"``, ``"campaign"``, ``"program"``, ``"shorten"``, with ``"promises"``
         and the other values that the job needs.
     journal : Journal
         Records the steps.
@@ -79,9 +83,25 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
                 "fresh": source.makes_fresh,
                 "functions": [name for name, function in functions.items() if function is not None],
                 "parts": source.parts,
+                "handles_forks": source.handles_forks,
+                "preload": source.preload,
             }
         )
+    if job["job"] == "look":
+        return Outcome(described={"pace": _pace(target)})
     return _JOBS[job["job"]](source, record, job, journal)
+
+
+def _pace(target: Target) -> float:
+    """The seconds of a call, as most take them; 0 if a call is refused, or fails."""
+    times: list[float] = []
+    until = time.perf_counter() + _LOOK_SECONDS
+    with suppress(Exception):  # what fails will be found by a generator
+        while len(times) < _LOOKS and time.perf_counter() < until:
+            began = time.perf_counter()
+            target.give(target.take(_LOOKED_AT), _LOOKED_AT)
+            times.append((time.perf_counter() - began) / 2)
+    return median(times) if times else 0.0
 
 
 def _stir(seed: int) -> None:
@@ -133,11 +153,14 @@ def _program(source: TargetSource, record: Capabilities, job: Job, journal: Jour
     program, mask = items_from_json(job["program"]), Mask.from_json(job.get("mask"))
     until = time.perf_counter() + job.get("seconds", math.inf)
     broken: dict[tuple[HeapStep, ...], Violation] = {}
+    notes: list[str] = []
 
     def fails(steps: tuple[HeapStep, ...]) -> bool:
         journal.begin()
+        driver = Driver(source.open(), record, journal, mask=mask)
+        driver.notes = notes
         try:
-            Driver(source.open(), record, journal, mask=mask).run(_taken_until(until, steps))
+            driver.run(_taken_until(until, steps))
         except Violation as wrong:
             if wrong.requirement in mask.unjudged or job.get("requirement", wrong.requirement) != wrong.requirement:
                 return False
@@ -150,7 +173,7 @@ def _program(source: TargetSource, record: Capabilities, job: Job, journal: Jour
         with suppress(SpentError):
             fails(program)
     wrong = broken.get(program)
-    return Outcome(None if wrong is None else Finding(wrong.requirement, wrong.message, program))
+    return Outcome(None if wrong is None else Finding(wrong.requirement, wrong.message, program), notes=notes)
 
 
 def _taken_until(until: float, steps: Iterable[HeapStep]) -> Iterator[HeapStep]:
@@ -208,11 +231,19 @@ class Isolated:
     target : str
         What the target was built to.
     hang : float
+    preloaded : str
+        The library that its processes load before all others; empty if there is none.
+    deep : bool
+        Whether a library is bound to its own functions first.
     """
 
-    def __init__(self, target: str, hang: float, made: str | None = None) -> None:
+    def __init__(
+        self, target: str, hang: float, made: str | None = None, preloaded: str = "", *, deep: bool = False
+    ) -> None:
         self.target: str = built(target) if made is None else made
         self.hang: float = hang
+        self.preloaded: str = preloaded
+        self.deep: bool = deep
         self._given = target
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         try:
@@ -224,7 +255,12 @@ class Isolated:
 
     def elsewhere(self) -> Isolated:
         """Another worker with the same target, as it was built: what it was built from may have changed."""
-        return Isolated(self._given, self.hang, self.target)
+        return Isolated(self._given, self.hang, self.target, self.preloaded, deep=self.deep)
+
+    def preload(self, library: str) -> None:
+        """Load a library before all others in all processes from now on, or none if that is empty."""
+        self.preloaded = library
+        self._begin_again()
 
     def perform(self, job: Job) -> Outcome:
         """Do a job in the worker; if the target ends its process, the journal says what it has done until then."""
@@ -256,7 +292,7 @@ class Isolated:
             If the fuzzer itself fails, or the worker is ended twice.
         """
         place = {"journal": str(journal.path), "layout": [journal.capacity, journal.threads]}
-        line = json.dumps({"hang": self.hang, **job, "target": self.target, **place})
+        line = json.dumps({"hang": self.hang, **job, "target": self.target, "deep": self.deep, **place})
         reply = self._reply(line)
         if isinstance(reply, Death):
             reply = self._reply(line)
@@ -278,14 +314,17 @@ class Isolated:
         """What the worker replies; if it is ended, there is another one from now on."""
         reply = self.worker.ask(line)
         if isinstance(reply, Death):
-            self.worker.end()
-            with self.worker:
-                self.worker = self._worker()
+            self._begin_again()
         return reply
 
-    @staticmethod
-    def _worker() -> Command:
-        return Command([sys.executable, "-c", WORKER], _environment(), group=True)
+    def _begin_again(self) -> None:
+        """End the worker, and begin another one."""
+        self.worker.end()
+        with self.worker:
+            self.worker = self._worker()
+
+    def _worker(self) -> Command:
+        return Command([sys.executable, "-c", WORKER], _environment(self.preloaded), group=True)
 
     def __enter__(self) -> Self:
         return self
@@ -329,7 +368,7 @@ def _answer_to(job: Job) -> dict[str, Any]:
     journal = Journal(Path(job["journal"]))
     journal.stay()
     try:
-        return perform(TargetSource(job["target"]), job, journal).as_json()
+        return perform(TargetSource(job["target"], deep=job["deep"]), job, journal).as_json()
     except TargetError as error:
         return {"error": str(error)}
 
@@ -350,9 +389,20 @@ _STATIC_TLS = "glibc.rtld.optional_static_tls"
 _ROOM = 1 << 16
 
 
-def _environment() -> dict[str, str]:
-    """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc."""
+def _environment(preloaded: str) -> dict[str, str]:
+    """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc.
+
+    A library is preloaded after those of the user, of which one may have to be the first.  Sets have the same order in
+    each run, so that the same seed finds the same.
+    """
     tunables = [
         item for item in os.environ.get("GLIBC_TUNABLES", "").split(":") if item and not item.startswith(_STATIC_TLS)
     ]
-    return {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}
+    environment = {
+        "PYTHONHASHSEED": "0",
+        **os.environ,
+        "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"]),
+    }
+    if preloaded:
+        environment["LD_PRELOAD"] = ":".join(filter(None, [os.environ.get("LD_PRELOAD", ""), preloaded]))
+    return environment

@@ -46,7 +46,9 @@ _MOST_OF_ONE = 4
 _ENOUGH = 2
 """If so many findings of one requirement in one kind of step were known ones, further ones are not shortened."""
 _SLOWEST = 1_000
-"""The operations in a second of a slow target: a run that does less than half of them has not tried it."""
+"""The operations in a second of a slow target: a run that does less than half of them has a smaller plan."""
+_QUICKEST, _FAST_SHARE, _LOOK_SECONDS = 1e-9, 1 / 4, 2.0
+"""The least time of a call, the part of the time in which the fast generator is sure to be, and the time of a look."""
 MOST_KEPT = 10_000
 """A program of more steps and loops is not kept: the seed of the run takes its steps again."""
 _MOST_THREADS = 256
@@ -135,12 +137,29 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             known=reasons,
             functions=tuple(described["functions"]),
             parts=described["parts"],
+            handles_forks=described["handles_forks"],
+            preload=described["preload"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
+        pace = _pace(place, report)
         with _Progress(on_progress) as progress:
             examiner = Examiner(place, report, seconds, progress.show, fresh=described["fresh"])
-            _Campaigns(place, report, examiner, progress, on_change or id, first=first).run()
+            campaigns = _Campaigns(place, report, examiner, progress, on_change or id, first=first)
+            campaigns.shrink(pace)
+            campaigns.run()
         return report
+
+
+def _pace(place: JobPlace, report: Report) -> float:
+    """The seconds of a call of a named target, by a first look in a process of its own; 0 if that is not known."""
+    if not isinstance(place, Isolated):
+        return 0.0
+    look: Job = {"job": "look", "promises": report.wanted.promises, "whole": _LOOK_SECONDS}
+    try:
+        described = place.perform(look).described
+    except EngineError:
+        return 0.0
+    return described["pace"] if described else 0.0
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -210,6 +229,22 @@ class _Campaigns:
         self._progress, self._changed, self._first = progress, changed, first
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
+        self._steps = report.wanted.steps
+        self._position: int | None = None  # in the plan of the stages, of the last outcome; the native driver has none
+
+    def shrink(self, pace: float) -> None:
+        """Plan no more operations than there is time for, if a call takes so many seconds."""
+        report, affordable = self._report, int(self._report.wanted.seconds / max(pace, _QUICKEST))
+        if affordable < self._steps:
+            self._steps = max(affordable, 1)
+            planned = min(report.planned, max(int(affordable * _FAST_SHARE), 1))
+            if planned < report.planned:
+                report.planned = planned
+                self._note_smaller(f"{planned:,} operations, because each takes {1000 * pace:.1f} ms")
+
+    def _note_smaller(self, what: str) -> None:
+        self._report.smaller = what
+        self._examiner.note(f"a smaller plan: {what}")
 
     def run(self) -> None:
         """Test the target with every generator, each for its share of the time that is left."""
@@ -226,10 +261,12 @@ class _Campaigns:
             self._changed(self._report)
             if self._is_over():
                 break
+        if self._report.slow:
+            self._note_smaller(self._report.slow)
 
     def _generators(self) -> Iterable[tuple[float, Callable[[float], object]]]:
         """The share of each generator, and the generator, which takes its time in seconds."""
-        fixed, *drawn, late = stages(self._report.wanted.steps)
+        fixed, *drawn, late = stages(self._steps)
         self._tallies["fast"] = _Tally(sum(stage.steps for stage in drawn))
         yield 1, partial(self._take_stages, "fast", [fixed])
         # A race is looked for early.  What one thread shows alone is known by then in most cases.
@@ -252,6 +289,7 @@ class _Campaigns:
     def _outcomes_of_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> Iterator[Outcome]:
         """An outcome for each process; after a failing round, the next ones are in a process of their own."""
         tally, deadline = self._tallies[generator], time.perf_counter() + seconds
+        before = self._report.done(generator).steps
         for index, stage in enumerate(plan):
             # Each stage has its share of the time that is left.
             part = max(deadline - time.perf_counter(), 0.0) * stage.steps / sum(later.steps for later in plan[index:])
@@ -264,22 +302,26 @@ class _Campaigns:
                 self._examiner.rounds = job, self._next_mask(tally)
                 outcome = self._examiner.ask(*self._examiner.rounds)
                 self._report.lost |= outcome.death is not None
+                # By the plan: whether there was time for all of an earlier stage is no matter.
+                self._position = before + stage.steps - steps + outcome.operations
                 steps, number, failed = steps - outcome.operations, number + outcome.rounds, outcome.failed
                 yield outcome
+            before += stage.steps
 
     def _take_threads(self, seconds: float) -> None:
         """Several threads, in C if that is possible."""
         if self._take_natively(self._report.wanted.threads, seconds):
             return
-        plan = [Stage(self._report.wanted.steps * 4, ages=True, threads=self._report.wanted.threads)]  # two must meet
+        plan = [Stage(self._steps * 4, ages=True, threads=self._report.wanted.threads)]  # two must meet
         self._tallies["threads"] = _Tally(plan[0].steps)
         self._take_stages("threads", plan, seconds)
 
     def _take_natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
-        tally = _Tally(report.wanted.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
+        tally = _Tally(self._steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
+        self._position = None
         try:
             options = report.capabilities, report.parts
             driver = NativeDriver.of(self._place, *options) if isinstance(self._place, Isolated) else None
@@ -355,6 +397,8 @@ class _Campaigns:
             self._examiner.note(
                 "the target has overwritten the record of its steps: those of that process are not counted"
             )
+        for note in outcome.notes:
+            self._examiner.note(note)
         finding = outcome.finding
         if finding is None:
             return None
@@ -362,7 +406,8 @@ class _Campaigns:
             # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
             message = f"{finding.requirement}: {finding.message}"
             finding = replace(finding, requirement="A20-threads", message=message, program=(), repeats=False)
-        return replace(finding, generator=generator, operations=self._report.done(generator).steps)
+        operations = self._report.done(generator).steps if self._position is None else self._position
+        return replace(finding, generator=generator, operations=operations)
 
     # --- findings
 
@@ -371,12 +416,14 @@ class _Campaigns:
         report = self._report
         if finding.requirement in report.wanted.skip:
             return False
+        if self._examiner.is_of_loading(finding, mask):
+            return True  # from now on the library is loaded in another way
         alike = [other for other in report.violating if other.requirement == finding.requirement]
         look = finding.requirement, kind_of(finding.program[-1]) if finding.program else ""
         if len(alike) >= _MOST_OF_ONE or self._alike[look] >= _ENOUGH or any(not other.repeats for other in alike):
             self._count_again(alike[0])
             return False
-        raw = unrepeated(finding)
+        raw = replace(unrepeated(finding), examined=False)
         report.violating.append(raw)  # it must not be lost if the run is interrupted now
         self._changed(report)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -19,7 +20,16 @@ from .resources import ALIGNMENT, resource_target
 if TYPE_CHECKING:
     from .targets import Target
 
-__all__ = ["ABIS", "LibraryAddress", "abi_of", "loaded", "symbols_of", "target_of"]
+__all__ = [
+    "ABIS",
+    "LibraryAddress",
+    "abi_of",
+    "handles_forks",
+    "loaded",
+    "meant_for_preloading",
+    "symbols_of",
+    "target_of",
+]
 
 _ENDING = re.compile(r"\.(so|dylib)", re.IGNORECASE)
 _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
@@ -28,7 +38,7 @@ _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
 ABIS: dict[str, Abi] = {
     "malloc": Abi(
         "C functions (malloc)",
-        replace(C_RECORD, fork_safe=True),
+        C_RECORD,
         2,
         calls_of("malloc=s:p free=p calloc=1s:p realloc=ps:p aligned_alloc=ss:p posix_memalign=pss:i")
         | calls_of("malloc_usable_size=p:s reallocarray=pss:p free_sized=ps free_aligned_sized=pss"),
@@ -76,6 +86,10 @@ def abi_of(target: str) -> str:
     """The name of the convention that a target asks for, also if it is a source or has a build command."""
     chosen = _ABI.match(target.partition("?")[2])
     return (chosen[1] if chosen else "") or "malloc"
+
+
+_FORK_HANDLERS = (b"pthread_atfork", b"__register_atfork")
+"""The name in POSIX, and that of the function in glibc which it calls."""
 
 
 class LibraryAddress(NamedTuple):
@@ -172,10 +186,32 @@ def _file_of(function: Any) -> bytes | None:
     return file
 
 
-def loaded(address: LibraryAddress) -> Functions:
-    """The functions of a library."""
+def handles_forks(functions: Functions) -> bool:
+    """Whether the library has the function by which it registers what is to be done at forks among its symbols."""
+    place = _file_of(functions.bind_symbol(next(iter(functions.symbols.values())), ""))
     try:
-        library = ctypes.CDLL(address.path)
+        content = b"" if place is None else Path(os.fsdecode(place)).read_bytes()
+    except OSError:
+        return False
+    return any(b"\0%b\0" % name in content for name in _FORK_HANDLERS)
+
+
+def meant_for_preloading(functions: Functions) -> str:
+    """The file of a library that defines malloc, where that of this process is another one; else empty.
+
+    What it calls of its own by such a name is then that of the process, so that it frees what it has not allocated.
+    """
+    if functions.symbols.get("malloc") != "malloc":
+        return ""
+    own, of_process = (_file_of(library["malloc"]) for library in (functions.library, ctypes.CDLL(None)))
+    return "" if own is None or own == of_process else os.path.abspath(os.fsdecode(own))  # noqa: PTH100 -- resolve() follows links
+
+
+def loaded(address: LibraryAddress, *, deep: bool = False) -> Functions:
+    """The functions of a library, which may be bound to its own functions first."""
+    mode = getattr(os, "RTLD_DEEPBIND", 0) if deep else 0
+    try:
+        library = ctypes.CDLL(address.path, mode=ctypes.DEFAULT_MODE | mode)
     except OSError as error:
         here = "/" not in address.path and Path(address.path).exists()
         hint = f"; for the file in this folder write ./{address.path}" if here else ""

@@ -40,6 +40,8 @@ class Outcome:
         Why contents were not checked; None if there were none.
     spoilt : bool
         Whether the target has overwritten the record of its steps.
+    notes : list of str
+        What was not done, and says nothing about the target.
     described : dict or None
         What the target is, if the job was to describe it.
     """
@@ -54,6 +56,7 @@ class Outcome:
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str | None = None
     spoilt: bool = False
+    notes: list[str] = field(default_factory=list[str])
     described: dict[str, Any] | None = None
 
     @property

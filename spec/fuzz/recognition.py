@@ -15,7 +15,7 @@ from syncedmem.model.errors import said
 from ..engine.imports import module_at
 from .conventions import name_of, recognise
 from .finding import TargetError
-from .native import LibraryAddress, loaded, target_of
+from .native import LibraryAddress, handles_forks, loaded, meant_for_preloading, target_of
 from .native_driver.building import built
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class TargetSource:
     target : object or str
         An allocator, a class or a function of no arguments that makes one, a pair of callables, or a string that
         names one of these: ``module:attr``, ``file.py:attr``, ``module:alloc,free``, ``lib.so:alloc,free?abi=torch``.
+    deep : bool
+        Whether a library is bound to its own functions first.
 
     Raises
     ------
@@ -42,16 +44,17 @@ class TargetSource:
         If a string does not name anything.
     """
 
-    def __init__(self, target: object) -> None:
+    def __init__(self, target: object, *, deep: bool = False) -> None:
         self.name: str = target if isinstance(target, str) else name_of(target)
         target = built(target) if isinstance(target, str) else target
+        self._deep = deep
         self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
         self._subject = look_up(target) if isinstance(target, str) and self._library is None else target
 
     @cached_property
     def _functions(self) -> Functions | None:
         """Those of a library, which is loaded only when they are wanted."""
-        return None if self._library is None else loaded(self._library)
+        return None if self._library is None else loaded(self._library, deep=self._deep)
 
     @cached_property
     def makes_fresh(self) -> bool:
@@ -62,6 +65,16 @@ class TargetSource:
     def parts(self) -> dict[str, str]:
         """The symbol of each part of the convention of a library; none of other targets."""
         return {} if self._functions is None else dict(self._functions.symbols)
+
+    @property
+    def handles_forks(self) -> bool:
+        """Whether it is a library that registers what is to be done at forks."""
+        return self._functions is not None and handles_forks(self._functions)
+
+    @property
+    def preload(self) -> str:
+        """The file of a library that is to be loaded before all others, and was not; else empty."""
+        return "" if self._functions is None else meant_for_preloading(self._functions)
 
     def open(self) -> Target:
         """Open a target.

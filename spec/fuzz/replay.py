@@ -218,8 +218,9 @@ class Replay:
 
         report = fuzz(**{name: value for name, value in vars(self.wanted).items() if name != "named"})
         found = next((item for item in report.violating if item.requirement == self.finding.requirement), None)
-        if found is None and (report.errors or report.undone):
-            raise EngineError(report.errors[0] if report.errors else report.undone)
+        reasons = [*report.errors, *filter(None, [report.undone, report.smaller])]
+        if found is None and reasons:
+            raise EngineError(reasons[0])
         return found
 
     @property

@@ -61,7 +61,13 @@ class Report:
     parts : dict of str to str
         The symbol of each part of the convention of a library.
     planned : int
-        The operations of the fast generator without which the run is incomplete, if there are less than half of them.
+        The operations of the fast generator without half of which a run is incomplete, unless its calls take too long.
+    smaller : str
+        What the plan of a slow target came down to; empty if it has the whole plan.
+    handles_forks : bool
+        Whether the target is a library that registers what is to be done at forks.
+    preload : str
+        The file of a library that is meant for preloading, and was not; else empty.
     """
 
     wanted: FuzzWanted
@@ -80,6 +86,9 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
     parts: dict[str, str] = field(default_factory=dict[str, str])
     planned: int = 0
+    smaller: str = ""
+    handles_forks: bool = False
+    preload: str = ""
 
     def done(self, generator: str) -> SuiteResult:
         """What a generator has done until now."""
@@ -116,17 +125,25 @@ class Report:
 
     @property
     def undone(self) -> str:
-        """How little was done, whatever was found; empty if it was enough."""
+        """How little was done, whatever was found, because something else took the time; empty if it was enough."""
         done = self.done("fast")
-        if 2 * done.steps >= self.planned:
+        if 2 * done.steps >= self.planned or self.slow:
             return ""
         each = f", each in {1000 / done.rate:.1f} ms" if done.rate else ""
         return f"{done.steps:,} of {self.planned:,} planned operations of the fast generator were done{each}"
 
     @property
+    def slow(self) -> str:
+        """How little was done because its calls take long, so that even all of the time would not be enough."""
+        done, lost = self.done("fast"), max(self.wanted.seconds - self.seconds, 0.0)
+        if not done.steps or 2 * (done.steps + lost * done.rate) >= self.planned:
+            return ""
+        return f"{done.steps:,} operations, because each took {1000 / done.rate:.1f} ms"
+
+    @property
     def failures(self) -> list[Finding]:
-        """The findings that are not known."""
-        return [finding for finding in self.findings if finding.known is None]
+        """The findings that are not known, also what may follow from another one, which may be known."""
+        return [finding for finding in self.with_consequences if finding.known is None]
 
     @property
     def unseen(self) -> list[str]:
@@ -187,27 +204,33 @@ class Report:
 
     def verdicts(self) -> list[Verdict]:
         """A verdict on every requirement, in the order of the requirements."""
-        findings = self.findings
-        return [self._verdict(name, findings) for name in requirements_of("allocator")]
+        found = self._found()
+        return [self._verdict(name, found) for name in requirements_of("allocator")]
 
     def verdict(self, requirement: str) -> Verdict:
         """The verdict on a requirement."""
-        return self._verdict(requirement, self.findings)
+        return self._verdict(requirement, self._found())
 
-    def _verdict(self, requirement: str, found: list[Finding]) -> Verdict:
+    def _found(self) -> list[tuple[Finding, str]]:
+        """All findings, each with what it may follow from."""
+        return [
+            (finding, "" if finding is cause else f"; it may follow from {cause.requirement}")
+            for cause in self.findings
+            for finding in (cause, *cause.consequences)
+        ]
+
+    def _verdict(self, requirement: str, found: list[tuple[Finding, str]]) -> Verdict:
+        """What may follow from another finding is not hidden by it: nobody can prove that it has no other cause."""
         times = self.checked[requirement]
         if self.protected and requirement in {"A22-no-crash", "A23-no-hang"}:
             times = self.operations
-        findings = [item for item in found if item.requirement == requirement]
-        more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
-        for finding in sorted(findings, key=lambda finding: finding.known is not None):
+        own = [item for item in found if item[0].requirement == requirement]
+        more = f" (and {len(own) - 1} more like it)" if own[1:] else ""
+        for finding, follows in sorted(own, key=lambda item: item[0].known is not None):
             if finding.known is None:
-                return Verdict(requirement, "failed", times, finding.message + more)
+                return Verdict(requirement, "failed", times, finding.message + more + follows)
             reason = f"known, {finding.known}: " if finding.known else "known: "
             return Verdict(requirement, "not checked", times, reason + finding.message + more)
-        for cause in found:
-            if any(finding.requirement == requirement for finding in cause.consequences):
-                return Verdict(requirement, "not checked", times, f"may follow from {cause.requirement}")
         if requirement in self.wanted.skip:
             return Verdict(requirement, "not checked", detail="it was to be skipped")
         if times:
@@ -226,6 +249,8 @@ class Report:
                 if self.wanted.threads == 1
                 else "the run ended before it was the turn of several threads"
             )
+        if name == "A27-survives-fork" and unpromised and self.handles_forks:
+            return "it registers handlers of forks: does it promise something? then --promise fork_safe=yes"
         if self.lost and not (unpromised or lacking):
             return "what was looked at was lost with the process"
         if name == "A04-contents-kept" or (name in OF_CONTENTS and self.unread and self.checked["A05-served"]):

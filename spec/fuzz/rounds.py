@@ -166,6 +166,7 @@ _WRAP = 1 << 32
 
 def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, deadline: float) -> bool:  # noqa: PLR0913 -- what a round depends on
     """Take one round to its end; False if there is no such round."""
+    driver.deadline = deadline
     if kind != "drawn":
         rounds = fixed_rounds(driver, deadline) if kind == "fixed" else late_rounds(driver, deadline)
         if number >= len(rounds):
@@ -433,15 +434,19 @@ class Round:
             self._live.append(number)
 
     def _reserve(self) -> None:
-        """Allocate a block that is much larger than what is written, or resize one to that size; and a small one."""
-        if not may_reserve(self._driver, self._new()):
-            return
-        size = _around(self._rng, _RESERVED) if self._rng.random() < 1 / 2 else _WRAP + self._size()
-        if self._rng.random() < 1 / 4:
-            self._driver.perform(HeapStep("resize", (self._some(), size)))
-        else:
-            self._note_new(number := self._new(), self._driver.allocate(number, size))
-        self._note_new(number := self._new(), self._driver.allocate(number, self._size()))
+        """Allocate a block that is much larger than what is written, or resize one to that size; and a small one.
+
+        Whether that may be depends on the memory of the process, and must not change what is drawn after it.
+        """
+        rng = random.Random(self._rng.random())  # noqa: S311 -- replayable
+        size = _around(rng, _RESERVED) if rng.random() < 1 / 2 else _WRAP + rng.choice(self._sizes)
+        small, old, resizes = rng.choice(self._sizes), rng.choice(self._live or [-1]), rng.random() < 1 / 4
+        may, number = may_reserve(self._driver, self._new()), self._new()
+        if may and resizes:
+            self._driver.perform(HeapStep("resize", (old, size)))
+        elif may:
+            self._note_new(number, self._driver.allocate(number, size))
+        self._note_new(number := self._new(), self._driver.allocate(number, small))
 
     def _on_streams(self) -> None:
         """Allocate on one stream, queue work, free, and allocate the same size on the same or another stream."""

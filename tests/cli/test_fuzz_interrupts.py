@@ -129,6 +129,22 @@ def test_an_interrupt_in_the_first_job_gives_a_report(tmp_path: Path, monkeypatc
     assert before == signal.getsignal(signal.SIGTERM)
 
 
+@pytest.mark.parametrize("name", ["placement:OneByteShort", "refusals:WaitsForItself", "contents:WritesBehindItsEnd"])
+def test_an_interrupt_while_a_finding_is_shortened_claims_nothing_of_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said that the steps, taken again, had not shown it; nobody had taken them."""
+    interrupted_in(monkeypatch, "syncedmem.spec.fuzz.examiner.Examiner._looked_at")
+    result = CliRunner().invoke(app, ["fuzz", f"mutants.allocator.{name}", "--hang", "1", "--out", str(tmp_path)])
+    (found,) = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["findings"]
+
+    assert 143 == result.exit_code
+    assert (False, False, False) == (found["examined"], found["repeats"], found["shrunk"])
+    assert "was interrupted, so nobody knows" in result.output
+    for claim in ("taken again", "did not show", "driver_of", "The same in C", "another heap", "as they were found"):
+        assert claim not in result.output
+
+
 def test_a_thread_may_run_the_command(tmp_path: Path) -> None:
     """Only the main thread can have handlers."""
     found: list[int] = []

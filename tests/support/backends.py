@@ -157,12 +157,16 @@ _WRONG_CLASS = {
 # PyOpenCL refuses a size beyond all memory as an invalid size, not as out of memory.
 _POOL_OF_PYOPENCL = {"out_of_memory": "MemoryError,LogicError"}
 
+_FORKED = {"fork_safe": "yes"}
+
 BACKENDS = (
-    Backend("glibc", _library("c"), {"alignment": "16"}, threads=2),
-    Backend("jemalloc", _library("jemalloc"), {"alignment": "8"}, threads=2),
-    Backend("mimalloc", _library("mimalloc", "mi_*"), {"alignment": "8"}, threads=2, known=_UNALIGNED),
-    Backend("tcmalloc", _library("tcmalloc_minimal", "tc_*"), {"alignment": "8"}, threads=2, known=_WRONG_CLASS),
-    Backend("UMF disjoint pool", _umf, {"fork_safe": "no"}, threads=2),
+    Backend("glibc", _library("c"), {"alignment": "16", **_FORKED}, threads=2),
+    Backend("jemalloc", _library("jemalloc"), {"alignment": "8", **_FORKED}, threads=2),
+    Backend("mimalloc", _library("mimalloc", "mi_*"), {"alignment": "8", **_FORKED}, threads=2, known=_UNALIGNED),
+    Backend(
+        "tcmalloc", _library("tcmalloc_minimal", "tc_*"), {"alignment": "8", **_FORKED}, threads=2, known=_WRONG_CLASS
+    ),
+    Backend("UMF disjoint pool", _umf, threads=2),
     Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
     *(Backend(f"RMM {name}", _rmm(make), _RMM, known=_ROUNDED) for name, make in _RMM_POOLS.items()),
     Backend("PyOpenCL MemoryPool", _opencl_pool, _POOL_OF_PYOPENCL, steps=1_000),

@@ -55,6 +55,6 @@ IN_C = (
     BugInC("rounding_malloc,rounding_free,aligned_alloc=rounding_at", "A06-out-of-memory", "CVE-2013-4332", {}),
     BugInC("paged_malloc,paged_free,posix_memalign=paged_memalign", "A03-aligned", "an alignment beyond a page", {}),
     BugInC("loud_malloc,loud_free", "A26-c-contracts", "POSIX 2024: free keeps errno", {"errno_kept": "yes"}),
-    BugInC("locked_malloc,locked_free", "A27-survives-fork", "POSIX pthread_atfork: a mutex", {}),
+    BugInC("locked_malloc,locked_free", "A27-survives-fork", "POSIX pthread_atfork: a mutex", {"fork_safe": "yes"}),
     BugInC("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
 )

@@ -1,4 +1,4 @@
-"""Compiles the native driver, and targets that are sources or have a build command.
+"""Compiles the native driver and its thread for forks, and targets that are sources or have a build command.
 
 A target in C is ``lib.so:alloc,free``.  Two forms are compiled first: a source, ``pool.c:alloc,free``; and a library
 with a command that makes it, ``lib.so:alloc,free?build=make -B lib.so``.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..finding import TargetError
 
-__all__ = ["built", "compiled_driver"]
+__all__ = ["built", "compiled_busy", "compiled_driver"]
 
 _SOURCES = {".c": "CC", ".cc": "CXX", ".cpp": "CXX", ".cxx": "CXX"}
 _COMPILERS = {"CC": "cc", "CXX": "c++"}
@@ -66,7 +66,9 @@ def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path
     library = folder() / name
     part = library.with_name(f"{name}.{os.getpid()}")
     try:
-        run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
+        # The compiler has no use for an allocator that is preloaded for a target.
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False, env=environment)  # noqa: S603 -- the user's compiler
         if run.returncode:
             raise TargetError(f"{what} cannot be compiled: {_reason(run)}")
         part.replace(library)
@@ -126,3 +128,13 @@ def compiled_driver() -> Path:
     if os.access(folder() / name, os.X_OK):
         return folder() / name
     return _compiled("CC", [*flags, str(_DRIVER[0]), "-ldl"], name, "the native driver")
+
+
+@cache
+def compiled_busy() -> Path:
+    """The library whose function allocates and frees all the time, as `compiled_driver`."""
+    source, flags = _HERE / "busy.c", ["-std=gnu11", "-O2", "-fPIC", "-shared"]
+    name = f"busy-{_digest(source.read_bytes(), *flags, *_words('CC'))}.so"
+    if os.access(folder() / name, os.R_OK):
+        return folder() / name
+    return _compiled("CC", [*flags, str(source)], name, "the thread beside which processes are forked")

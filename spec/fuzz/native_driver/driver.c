@@ -50,7 +50,7 @@ static struct record *all_records;
 /* The options that are numbers and texts, by their names in running.py. */
 #define NUMBERS(OPTION) \
     OPTION(seed) OPTION(first_round) OPTION(rounds) OPTION(steps) OPTION(threads) OPTION(capacity) OPTION(milliseconds) \
-    OPTION(interrupts) OPTION(attempts)
+    OPTION(interrupts) OPTION(attempts) OPTION(deep)
 #define TEXTS(OPTION) OPTION(journal) OPTION(library) OPTION(symbols) OPTION(calls) OPTION(unjudged) OPTION(make)
 
 static struct {
@@ -558,7 +558,7 @@ static void open_target(void) {
     struct function *places[] = {&target.take, &target.give, &target.take_zeroed, &target.change};
     char name[256];
     const char *rest = options.symbols, *call = options.calls;
-    void *library = dlopen(options.library, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(options.library, RTLD_NOW | RTLD_LOCAL | (options.deep ? RTLD_DEEPBIND : 0));
     if (!library) unusable(dlerror());
     for (int i = 0; i < 4 && *rest; i++) {
         size_t length = strcspn(rest, ",");

@@ -114,6 +114,7 @@ class NativeDriver:
                     "symbols": ",".join(self._calls),
                     "calls": ",".join(self._calls.values()),
                     "make": self._make,
+                    "deep": int(self._place.deep),
                 }
                 outcome = self._outcome(journal, self._run(journal, options, left))
             done += outcome.operations

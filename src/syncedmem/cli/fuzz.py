@@ -175,7 +175,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     Exit status:
       0  no bug was found, or only known ones
       1  a bug was found, whatever else happened; or none, but the run did less
-         than half of what it should do, so that it says little
+         than half of what it should do, and the target was not too slow for it
       2  the command line is wrong, the target or a promise cannot be used, or a
          file cannot be written
       3  the fuzzer itself failed, or could not go on with the target or for lack
@@ -422,7 +422,12 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
 
 def _of_its_steps(finding: Finding, *, shown: bool) -> Iterator[str]:
     """What is to be said of the steps of a finding, each in a line."""
-    if not finding.repeats and finding.program:
+    if not finding.examined:
+        yield (
+            "Its examination was interrupted, so nobody knows whether its steps, or fewer of them, show it again; "
+            f"the last {len(finding.program)} are in the file.\n"
+        )
+    elif not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
         hurt = _HURT if finding.requirement in {"A22-no-crash", "A23-no-hang"} else ""
         yield f"Its steps, taken again from the start, did not show it; {last}. {hurt}\n"
@@ -447,8 +452,24 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
         say(f"    {replaying(next(paths)[0], report.wanted.target)}", style="dim")
 
 
+def _print_checked(say: Callable[..., None], report: Report) -> None:
+    """The requirements by their numbers: what was checked, what was not kept, and what was not checked, and why."""
+    verdicts = report.verdicts()
+    checked = [verdict.requirement[:3] for verdict in verdicts if verdict.status != "not checked"]
+    say(f"checked: {', '.join(checked) or 'nothing'}")
+    reasons: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.status == "not checked":
+            reasons.setdefault(verdict.detail, []).append(verdict.requirement[:3])
+    texts = [f"{', '.join(names)} ({why})" for why, names in reasons.items()]
+    failed = [verdict.requirement[:3] for verdict in verdicts if verdict.status == "failed"]
+    if failed:
+        say(f"not kept: {', '.join(failed)}")
+    say(f"not checked: {'; '.join(texts) or 'nothing'}")
+
+
 def _print_verdict(console: Console, report: Report) -> None:
-    """What was checked and what was not, each in a line, what is not as usual, and the verdict."""
+    """What was done and checked, what is not as usual, each in a line, and the verdict."""
     say = sayer(console)
     if report.findings:
         say()
@@ -458,15 +479,7 @@ def _print_verdict(console: Console, report: Report) -> None:
             style="green" * report.passed,
         )
     say(f"{report.operations:,} operations in {report.seconds:.1f} s on {report.kind}")
-    verdicts = report.verdicts()
-    checked = [verdict.requirement[:3] for verdict in verdicts if verdict.status != "not checked"]
-    say(f"checked: {', '.join(checked) or 'nothing'}")
-    reasons: dict[str, list[str]] = {}
-    for verdict in verdicts:
-        if verdict.status == "not checked":
-            reasons.setdefault(verdict.detail, []).append(verdict.requirement[:3])
-    texts = [f"{', '.join(names)} ({why})" for why, names in reasons.items()]
-    say(f"not checked: {'; '.join(texts) or 'nothing'}")
+    _print_checked(say, report)
     for note in report.notes:
         say(note, style="yellow")
     for key in report.unseen:

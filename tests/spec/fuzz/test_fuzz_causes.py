@@ -34,7 +34,8 @@ def test_one_bug_is_one_finding_with_its_consequences(bug: SeededBug) -> None:
     assert SHORTEST.get(bug.name, bug.requirement) == found.requirement
     assert found.consequences
     assert bug.requirement in {found.requirement, *(consequence.requirement for consequence in found.consequences)}
-    assert 1 == sum(verdict.status == "failed" for verdict in report.verdicts())
+    failed = {verdict.requirement for verdict in report.verdicts() if verdict.status == "failed"}
+    assert {found.requirement, *(consequence.requirement for consequence in found.consequences)} == failed
 
 
 def finding(requirement: str, *operations: str, message: str = "", **fields: Any) -> Finding:
@@ -105,7 +106,7 @@ def test_a_report_lists_consequences_under_their_finding(tmp_path: Path) -> None
     assert "This may follow from the same bug. Mend A04-contents-kept first, and run again:" in run.stderr
     for name in ("A04-contents-kept", "A14-resize-keeps"):
         assert f"replay {tmp_path / name}.json {target}" in run.stderr
-    assert 1 == (tmp_path / "junit.xml").read_text(encoding="utf-8").count("<failure")
+    assert 3 == (tmp_path / "junit.xml").read_text(encoding="utf-8").count("<failure")
     assert 1 == CliRunner().invoke(app, ["replay", str(file), target]).exit_code
 
 
@@ -122,3 +123,16 @@ def test_findings_are_grouped_once_for_all_verdicts(monkeypatch: pytest.MonkeyPa
     Report(FuzzWanted("a:b"), "", Capabilities(), protected=True, violating=found).verdicts()
 
     assert [1] == calls
+
+
+@pytest.mark.parametrize("reason", [None, "reported"])
+def test_what_may_follow_from_another_finding_is_in_the_verdict(reason: str | None) -> None:
+    """It was once "not checked", and passed where its cause was known."""
+    cause = Finding("A17-statistics", "wrong", (HeapStep("compare", ()),), known=reason)
+    other = finding("A16-no-leaks", "allocate", "compare")
+    report = Report(FuzzWanted("a:b"), "", Capabilities(), protected=True, violating=[cause, other])
+
+    assert [["A16-no-leaks"]] == [[item.requirement for item in found.consequences] for found in report.findings]
+    assert "failed" == report.verdict("A16-no-leaks").status
+    assert ("failed" if reason is None else "not checked") == report.verdict("A17-statistics").status
+    assert not report.passed

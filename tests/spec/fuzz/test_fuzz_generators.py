@@ -78,6 +78,39 @@ def test_the_same_seed_takes_the_same_steps() -> None:
     assert taken(3) != taken(4)
 
 
+def test_what_the_memory_of_the_process_allows_does_not_change_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(*, may: bool) -> list[HeapStep]:
+        def may_reserve(driver: object, number: int) -> bool:
+            return may and bool(driver) and number >= 0
+
+        monkeypatch.setattr("syncedmem.spec.fuzz.rounds.may_reserve", may_reserve)
+        journal = Journal()
+        source = TargetSource(Pool())
+        campaign(source, source.open().capabilities, journal, Stage(8_000), seed=0, seconds=60)
+        return list(journal.steps())
+
+    def giant(step: HeapStep) -> bool:
+        return step.operation in {"allocate", "resize"} and step.numbers[1] > 1 << 25
+
+    every, fewer = taken(may=True)[:7_000], taken(may=False)
+    kept = [step for step in every if not giant(step)]
+
+    assert any(map(giant, every))
+    assert kept == [step for step in fewer if not giant(step)][: len(kept)]
+
+
+@pytest.mark.deep
+def test_an_operation_is_counted_by_the_plan() -> None:
+    """What an earlier stage had no time for was left out, so that the same seed said another number each time."""
+    bug = ALLOCATOR_BUGS["GrowsOld"]
+    first, other = (
+        fuzz(bug.target, promises=bug.promises, seconds=seconds, first=True).findings[0].operations
+        for seconds in (20, 26)
+    )
+
+    assert first == other
+
+
 def test_memory_behind_get_and_set_is_checked() -> None:
     report = fuzz(SimulatedDeviceAllocator, steps=1_000)
     report.require()

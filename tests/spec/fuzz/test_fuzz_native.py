@@ -25,9 +25,6 @@ SUPPORT = Path(__file__).parents[2] / "support"
 RACES = {"pop": "A01", "count": "A01", "aba": "A01", "flag": "A01", "lock": "A01", "home": "A01", "order": "A23"}
 """The seeded races of racing_allocators.c, and how each shows; it may also show as a crash or a hang."""
 
-UNFORKED = {"fork_safe": "no"}
-"""Their locks may be held when a process forks: a child that waits for one is another bug, and is not always met."""
-
 BUGS = {
     "twice_malloc,twice_free": "A01-distinct-pointers",
     "overlap_malloc,overlap_free": "A02-no-overlap",
@@ -224,7 +221,7 @@ def test_what_is_known_hides_nothing_from_it_either(tmp_path: Path) -> None:
 
 def test_a_run_with_threads_uses_it() -> None:
     target = f"{SUPPORT / 'racing_allocators.c'}:yield_malloc,pop_free"
-    report = fuzz(target, threads=4, steps=400_000, promises=UNFORKED)
+    report = fuzz(target, threads=4, steps=400_000)
 
     assert ["A20-threads"] == [finding.requirement for finding in report.findings]
     assert ["fast", "threads", "native"] == [suite.name for suite in report.suites]
@@ -235,7 +232,7 @@ def test_a_run_with_threads_uses_it() -> None:
 def test_one_finding_of_several_threads_is_enough(skip: tuple[str, ...], findings: list[str]) -> None:
     """The window is wide: one of a few instructions is not met in so few steps where all threads share a processor."""
     target = f"{SUPPORT / 'racing_allocators.c'}:yield_malloc,pop_free"
-    report = fuzz(target, threads=4, steps=20_000, skip=skip, promises=UNFORKED)
+    report = fuzz(target, threads=4, steps=20_000, skip=skip)
 
     assert findings == [finding.requirement for finding in report.findings]
     assert "threads" in [suite.name for suite in report.suites]

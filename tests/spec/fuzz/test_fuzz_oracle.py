@@ -168,6 +168,30 @@ def test_who_reports_a_rough_number_may_report_more() -> None:
     assert fuzz(Rough, steps=2_000).passed
 
 
+class Rounds(Pool):
+    """Counts 64 bytes for each block, also for one of no bytes; and wrongly for none, if that is kept."""
+
+    kept = 0
+
+    @property
+    def used_bytes(self) -> int:
+        return 64 * (len(self.sizes) or self.kept) + self.live_bytes
+
+
+def test_who_counts_rounded_bytes_may_round_no_bytes_too() -> None:
+    assert fuzz(Rounds, steps=2_000).passed
+
+    class Keeps(Rounds):
+        kept = 1
+
+        def deallocate(self, pointer: int, size: int, stream: Any = None) -> None:
+            super().deallocate(pointer, size, stream)
+            self.kept = 2
+
+    found = fuzz(Keeps, steps=2_000, first=True).findings
+    assert {finding.requirement for finding in found} in ({"A16-no-leaks"}, {"A17-statistics"})
+
+
 @pytest.mark.parametrize("name", ["synchronize", "sync", "wait"])
 def test_streams_speak_every_dialect(name: str) -> None:
     stream = Stream(2)
