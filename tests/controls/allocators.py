@@ -9,7 +9,11 @@ SOURCE = Path(__file__).with_suffix(".c")
 
 
 class Control(NamedTuple):
-    """A right allocator, which has to pass, and the requirements of which its wrong twin has to break one."""
+    """A right allocator, which has to pass, and the requirements of which its wrong twin has to break one.
+
+    It is no `controls.registry.Control`: it is functions in C, by their names and with promises, and one of several
+    requirements may see its twin first.
+    """
 
     name: str
     freedom: str

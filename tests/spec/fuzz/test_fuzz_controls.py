@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from controls.allocators import CONTROLS, SOURCE
+from programs import program
 
 from syncedmem.spec.fuzz import fuzz
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def compiled(folder: Path, *flags: str) -> Path:
     """Compile the controls, or their twins."""
     library = folder / "controls.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", *flags, "-o", library, SOURCE, "-lpthread"], check=True)
+    subprocess.run([program("cc"), "-shared", "-fPIC", "-O1", *flags, "-o", library, SOURCE, "-lpthread"], check=True)
     return library
 
 

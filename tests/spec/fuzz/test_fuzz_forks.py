@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from programs import program
 
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import HeapStep, driver_of, fuzz
@@ -56,6 +57,7 @@ FORKS = HeapStep("fork", (100,))
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     file = tmp_path / "forked.c"
+    program("cc")
     file.write_text(ALLOCATORS, encoding="utf-8")
     return file
 

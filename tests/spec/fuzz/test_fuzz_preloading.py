@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from programs import program
 
 from syncedmem.spec.fuzz import fuzz
 from syncedmem.spec.fuzz.recognition import TargetSource
@@ -103,6 +104,7 @@ def test_a_library_for_preloading_is_judged_as_it_is_used(
     """One that aborts cannot be preloaded, because Python ends with it."""
     monkeypatch.setenv("CFLAGS", f"-fno-builtin {f'-D{wrong}' * bool(wrong)}")
     source = tmp_path / "preloaded.c"
+    program("cc")
     source.write_text(LIBRARY, encoding="utf-8")
     target = f"{source}:malloc,free,calloc,realloc"
 
