@@ -151,18 +151,19 @@ class CContracts:
     """
 
     def __init__(self, functions: Functions) -> None:
-        self._free, self._realloc, self._memalign = map(functions.bind, ("free", "realloc", "posix_memalign"))
+        self._realloc, self._memalign = map(functions.bind, ("realloc", "posix_memalign"))
         self._free_with_errno, self._usable_size = (
             functions.bind_with_errno("free"),
             functions.bind("malloc_usable_size"),
         )
-        self.allocate, self.free = functions.bind("malloc"), self._free
+        self.allocate: Any = functions.bind("malloc")
+        self.free: Any = functions.bind("free")
         self.resizes: bool = self._realloc is not None
         self.aligns: bool = self._memalign is not None
 
     def free_null(self) -> str:
         """``free(NULL)``, which does nothing; and null has no usable bytes."""
-        self._free(None)
+        self.free(None)
         usable: int = 0 if self._usable_size is None else self._usable_size(None)
         return f"malloc_usable_size(NULL) is {usable}" if usable else ""
 
