@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from controls.memories import MEMORIES
 from mutants.memory import MEMORY_BUGS
 from mutants.selftest import wrong_subject
 from subjects import device_subject, subject_for
@@ -15,12 +16,22 @@ from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.kit.shared import Shared
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mutants.registry import SeededBug
+
+    from syncedmem.spec import Subject
 
 BEYOND = {name: bug for name, bug in MEMORY_BUGS.items() if REQUIREMENTS[bug.requirement].profile == "safe"}
 
 
-@pytest.mark.deep(quick=6)
+def of_caffe(*, twin: bool) -> Subject:
+    """Memories of Caffe's machine, which has pushes."""
+    assert not twin
+    return device_subject()
+
+
+@pytest.mark.deep(quick=2)
 @pytest.mark.parametrize("bug", BEYOND.values(), ids=BEYOND)
 def test_what_only_safe_refuses_is_found_after_caffe(bug: SeededBug) -> None:
     shared, subject = Shared(), wrong_subject(bug, subject_for(bug))
@@ -33,8 +44,9 @@ def test_what_only_safe_refuses_is_found_after_caffe(bug: SeededBug) -> None:
     assert bug.requirement in {violation.requirement for violation in (*first.violations, *found.violations)}
 
 
-def test_a_case_is_run_once() -> None:
-    shared, subject = Shared(), device_subject()
+@pytest.mark.parametrize("make", [MEMORIES["evicts_and_frees"].make, pytest.param(of_caffe, marks=pytest.mark.deep)])
+def test_a_case_is_run_once(make: Callable[..., Subject]) -> None:
+    shared, subject = Shared(), make(twin=False)
     first = check_conformance(replace(subject, profile="caffe"), steps=0, shared=shared)
     after = check_conformance(replace(subject, profile="safe"), steps=0, shared=shared)
     alone = check_conformance(replace(subject, profile="safe"), steps=0)
