@@ -97,7 +97,7 @@ def check_conformance(  # noqa: PLR0913 -- options
         coverage.taken |= kept.taken
 
     def walk(_: Subject, suite: SuiteRun) -> Violation | None:
-        return search(bench, suite, steps, seed, share=_SHARE if kept else 1) if steps else None
+        return search(bench, suite, steps, seed, share=1 if kept is None else _SHARE) if steps else None
 
     runners: dict[str, Runner] = {
         name: walk if name == _WALKS else partial(_run, bench=bench, cases=cases[name], kept=kept)
@@ -152,7 +152,8 @@ def _run(
 
 def _told(_: Subject, suite: SuiteRun, found: Iterable[Violation]) -> Violation | None:
     """What the cases that are not run again have shown; the first that ends the test."""
-    return next((violation for violation in found if suite.tolerance.ends(violation)), None)
+    counted = (violation for violation in found if not suite.tolerance.tolerates(violation))
+    return next((violation for violation in counted if suite.tolerance.ends(violation)), None)
 
 
 def state_machine(subject: Subject) -> type[RuleBasedStateMachine]:

@@ -16,7 +16,7 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from syncedmem.interrupts import ENDING
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from .supervisor import Limits
 
-__all__ = ["failure", "in_fork", "processor_seconds", "serve"]
+__all__ = ["failure", "in_fork", "seen", "serve"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
 _LONGEST_LINE = 200
@@ -88,7 +88,7 @@ def in_fork(
 def _ended(process: int, limits: Limits, moved: Callable[[], object], mark: object) -> Death:
     """Wait for the end of a process, as long as it makes progress since a mark."""
     since, patience = time.monotonic(), limits.first or limits.seconds
-    busy, used = limits.busy or patience, processor_seconds(process)
+    busy, used = limits.busy or patience, seen(process).seconds
     end = None if limits.whole is None else since + limits.whole
     pause = _FIRST_PAUSE
     while True:
@@ -98,11 +98,11 @@ def _ended(process: int, limits: Limits, moved: Callable[[], object], mark: obje
         now, found = time.monotonic(), moved()
         if found != mark:
             mark, since, patience = found, now, limits.seconds
-            busy, used = limits.busy or patience, processor_seconds(process)
+            busy, used = limits.busy or patience, seen(process).seconds
         late, hangs = end is not None and now >= end, patience is not None and now - since >= patience
         if hangs and not late and patience is not None and busy is not None:
             # One that works has had little of a busy machine; one that waits will wait.
-            hangs = _is_over(now - since, processor_seconds(process) - used, patience, busy)
+            hangs = _is_over(now - since, seen(process).seconds - used, patience, busy)
         if late or hangs:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
@@ -117,13 +117,20 @@ def _is_over(seconds: float, worked: float, patience: float, busy: float) -> boo
     return waits or worked >= busy or seconds >= _MOST_TIMES * max(busy, patience)
 
 
-def processor_seconds(process: int) -> float:
-    """The processor time that a process has had; 0 if it is not known."""
+class Seen(NamedTuple):
+    """What the system says of a process: its state, as ps names it, and the processor time that it has had."""
+
+    state: str
+    seconds: float
+
+
+def seen(process: int) -> Seen:
+    """What the system says of a process; no state and no time if it does not say it."""
     try:
-        _, *numbers = Path(f"/proc/{process}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()
-        return (int(numbers[10]) + int(numbers[11])) / os.sysconf("SC_CLK_TCK")
+        state, *numbers = Path(f"/proc/{process}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()
     except OSError:
-        return 0.0
+        return Seen("", 0.0)
+    return Seen(state, (int(numbers[10]) + int(numbers[11])) / os.sysconf("SC_CLK_TCK"))
 
 
 def serve(job: Callable[[], Any], answer: Path, output: int) -> NoReturn:

@@ -18,12 +18,11 @@ from contextlib import contextmanager
 from ctypes import CDLL, byref, c_int, c_size_t
 from functools import partial
 from itertools import cycle, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model.errors import said
 
-from ..engine.fork import processor_seconds
+from ..engine.fork import seen
 from .finding import TargetError
 from .native_driver.building import compiled_busy
 
@@ -115,25 +114,16 @@ def _ends(child: int, moved: Callable[[], object]) -> bool:
     processor for long, and what stops this process stops neither clock.
     """
     waited, pause = 0.0, _FIRST_PAUSE
-    while waited < _SECONDS and processor_seconds(child) < _SECONDS:
+    while waited < _SECONDS and (there := seen(child)).seconds < _SECONDS:
         moved()
         if os.waitpid(child, os.WNOHANG)[0]:
             return True
         time.sleep(pause)
-        waited += pause * _waits(child)
+        waited += pause * (there.state in ("S", ""))  # it waits for something else than a processor
         pause = min(2 * pause, _LONGEST_PAUSE)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return False
-
-
-def _waits(process: int) -> bool:
-    """Whether a process waits for something else than a processor; if that is not known, it does."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "S"
 
 
 @contextmanager

@@ -312,7 +312,8 @@ class Oracle:
             return self._refused("untouched")
         steps, after = self.allocated(side, settings)
         if self.policy.first_touch == "zero":
-            steps = steps if _zeroes(steps) else (*steps, Wanted("zero", side))
+            if not any(step.does == "zero" for step in steps):
+                steps = (*steps, Wanted("zero", side))
             after = after.changed(side, content=self._zeroed())
         elif not steps:
             after = after.changed(side, content=None)
@@ -377,7 +378,3 @@ class Oracle:
     def changed(self, side: str, **changes: Any) -> Self:
         """The state with other attributes of one copy."""
         return replace(self, copies={**self.copies, side: self.copies[side]._replace(**changes)})
-
-
-def _zeroes(steps: tuple[Wanted, ...]) -> bool:
-    return any(step.does == "zero" for step in steps)

@@ -77,8 +77,6 @@ class Judge:
     ----------
     judged, level
         The parameters.
-    noted : dict of str to str
-        The first sentence about each further requirement that was broken.
     """
 
     def __init__(
@@ -91,9 +89,9 @@ class Judge:
     ) -> None:
         self.judged: Collection[str] = judged
         self.level: str = level
-        self.noted: dict[str, str] = {}
         self._excused = excused
         self._beyond = beyond
+        self._noted: dict[str, str] = {}
 
     def takes(self, requirement: str) -> str:
         """The requirement that a difference counts for; empty if it does not count."""
@@ -106,8 +104,14 @@ class Judge:
             if name := self.takes(requirement):
                 return Difference(name, message)
             if requirement in self._beyond:
-                self.noted.setdefault(requirement, message)
+                self._noted.setdefault(requirement, message)
         return None
+
+    def noted(self) -> list[Difference]:
+        """What was noted since the last time: the first difference of each further requirement."""
+        noted = [Difference(name, message) for name, message in self._noted.items()]
+        self._noted.clear()
+        return noted
 
 
 class Comparison:
@@ -157,10 +161,9 @@ class Comparison:
                 self._seen[step.memory] = seen
         return difference
 
-    def noted(self) -> Iterator[Difference]:
-        """What was noted since the last time, about requirements that do not count."""
-        noted, self._judge.noted = self._judge.noted, {}
-        return (Difference(name, message) for name, message in noted.items())
+    def noted(self) -> list[Difference]:
+        """What its judge has noted since the last time."""
+        return self._judge.noted()
 
     def first(
         self, step: Step, before: Observation, due: Observation, seen: Observation, earlier: Observation

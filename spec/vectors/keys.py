@@ -196,13 +196,15 @@ def line_of(machine: Machine | None) -> tuple[Field, ...]:
 
 
 _RECORDED: Type = {"oneOf": [NULL, _CONTENT, {"type": "string", "pattern": "^([0-9a-fA-F]{2})*$"}]}
-_WORDS: Type = {"type": ["array", "null"], "items": TEXT}
-_SIZE = "The size of the memory in bytes. A content that is a number is compared only if it is known."
 _OR_DIGITS = ", or as a string of hexadecimal digits"
 
 RECORDED: tuple[Field, ...] = (
     _key("edition", "In a line without a call: the edition, or the name of the machine.", or_null(TEXT)),
-    _key("size", f"In a line without a call. {_SIZE}", or_null(NUMBER)),
+    _key(
+        "size",
+        "In a line without a call: the size of the memory, in bytes. Without it no number is compared as a content.",
+        or_null(NUMBER),
+    ),
     _key("write", f"As above{_OR_DIGITS}.", _RECORDED),
     _key("shows", f"As above{_OR_DIGITS}.", _RECORDED),
     _key(
@@ -234,7 +236,7 @@ def recorded_step(machine: Machine) -> dict[str, Field]:
         "argument": {"oneOf": [NULL, TEXT, buffer, _OWN]},
         "fail": or_null(NUMBER),
         "refusal": or_null(TEXT),
-        "actions": _WORDS,
+        "actions": {"type": ["array", "null"], "items": TEXT},
         "head": or_null(TEXT),
         "flags": {"type": ["object", "null"], "additionalProperties": FLAG},
     }

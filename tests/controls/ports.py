@@ -39,16 +39,15 @@ class Port:
     answer: Callable[..., Answer] = plain_port.answer
     line: Callable[[Answer], str] = plain
     ends: Callable[[], None] = lambda: None
-    twin: bool = False
 
-    def serve(self) -> None:
-        """Answer every request."""
+    def serve(self, *, twin: bool) -> None:
+        """Answer every request; a twin says hello as it should, or nobody would judge it."""
         for text in sys.stdin:
             request = json.loads(text)
             number = request.pop("id")
             answer = {"id": number, **self.answer(**request)}
-            says_hello = request["op"] == "hello"  # only then nobody would be judged, if it is wrong
-            line = plain if says_hello and self.twin else self.line
+            says_hello = request["op"] == "hello"
+            line = plain if says_hello and twin else self.line
             sys.stdout.write(line(answer | (self.hello if says_hello else {})))
             sys.stdout.flush()
         self.ends()
@@ -275,6 +274,4 @@ def allocates_more(twin: bool) -> Port:
 
 if __name__ == "__main__":
     is_twin = sys.argv[2:] == ["twin"]
-    chosen = PORTS[sys.argv[1]].make(twin=is_twin)
-    chosen.twin = is_twin
-    chosen.serve()
+    PORTS[sys.argv[1]].make(twin=is_twin).serve(twin=is_twin)

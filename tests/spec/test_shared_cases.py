@@ -11,7 +11,7 @@ from mutants.memory import MEMORY_BUGS
 from mutants.selftest import wrong_subject
 from subjects import device_subject, subject_for
 
-from syncedmem.spec import REQUIREMENTS, check_conformance
+from syncedmem.spec import REQUIREMENTS, Violation, check_conformance
 from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.kit.shared import Shared
 
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from syncedmem.spec import Subject
 
 BEYOND = {name: bug for name, bug in MEMORY_BUGS.items() if REQUIREMENTS[bug.requirement].profile == "safe"}
+
+
+def test_what_is_excepted_is_not_told_from_the_run_before() -> None:
+    requirement = "R35-own-buffer-refused"
+    shared = Shared(found={requirement: Violation(requirement, "seen before")})
+    tolerance = Tolerance((requirement,))
+    found = check_conformance(device_subject(), steps=0, suites=("several",), shared=shared, tolerance=tolerance)
+
+    assert found.violations == []
+    assert tolerance.met == {requirement}
 
 
 def of_caffe(*, twin: bool) -> Subject:
