@@ -336,7 +336,8 @@ def test_too_few_generated_moves_are_a_failure(tmp_path: Path, monkeypatch: pyte
     """All checks pass, but the generator has nothing new, so there are fewer moves than were wanted."""
     use(monkeypatch, host_subject())
 
-    def nothing(_: object, __: object, suite: SuiteRun, steps: int, ___: int) -> None:
+    def nothing(_: object, suite: SuiteRun, steps: int, __: int, *, share: float) -> None:
+        del share
         suite.generated = Generated(steps, 1)
 
     monkeypatch.setattr("syncedmem.spec.conformance.search", nothing)

@@ -75,7 +75,7 @@ MOMENTS_OF_A_RUN = [
     (2, 40, signal.SIGTERM),
     *(
         pytest.param(*moment, number, marks=pytest.mark.deep)
-        for moment in [(1, 1), (2, 1), (2, 3_000), (2, 40_000), (3, 1), (4, 1), (4, 400), (4, 40_000)]
+        for moment in [(1, 1), (2, 1), (2, 3_000), (2, 40_000), (3, 1), (4, 1), (4, 400), (4, 5_000)]
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     ),
 ]
