@@ -4,8 +4,8 @@ An adaptor passes on unchanged whatever it does not change itself.  So a stack o
 allocator like the one at the bottom: it is of the same device, and has the same streams and the same alignment.
 
 ``allocate`` calls the upstream first and changes the adaptor's own record last.  ``release`` changes the adaptor's own
-record first, so that of two threads only one succeeds, and calls the upstream last.  If the upstream raises, the record
-is restored.
+record first, so that of two threads only one succeeds, and calls the upstream last.  If that refuses, the record
+is restored.  Wherever a record changes, CPython delivers no signal between its parts: there is no call between them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 
 from .arithmetic import arithmetic_of
 from .base import DeviceAllocator, check_allocator
-from .failures import where_of
+from .failures import is_live, where_of
 from .late_writes import references_to
 
 if TYPE_CHECKING:
@@ -158,6 +158,9 @@ class Adaptor(DeviceAllocator):
 
     def _references_to(self, ptr: Pointer) -> int:
         return references_to(self._upstream, ptr)
+
+    def _is_live(self, ptr: Pointer) -> bool | None:
+        return is_live(self._upstream, ptr)
 
     def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
         watch: Callable[[Pointer, LateWrites], None] = getattr(self._upstream, "watch_idle", super().watch_idle)

@@ -163,6 +163,14 @@ class DeviceAllocator(Allocator, ABC):
         del ptr
         return 0
 
+    def _is_live(self, ptr: Pointer) -> bool | None:
+        """Whether an array is a block that was allocated here and is not released; None: nobody knows.
+
+        Asked after a release that an error or an interrupt has ended.
+        """
+        del ptr
+        return None
+
     def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
         """Tell of writes into a live block after its release, which comes next; nothing where no block is kept."""
         del ptr, late

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import NoScopeError
 
 from .adaptor import Adaptor
+from .failures import new_block
 from .pointers import LiveBlocks
 
 if TYPE_CHECKING:
@@ -58,13 +59,12 @@ class StatisticsAllocator(Adaptor):
         self._live = LiveBlocks(self.name)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        ptr = self._upstream.allocate(byte_size)
+        ptr, key, size = new_block(self._upstream, byte_size)
         if ptr is None:
             return None
-        size = len(ptr)
-        self._live.blocks[id(ptr)] = ptr, size
-        # There is no call from here on, so CPython does not switch threads between these lines.  A lock would take
-        # longer than all of them, and max() longer than a comparison.
+        # There is no call from here on, so CPython neither switches threads between these lines nor delivers a signal.
+        # A lock would take longer than all of them, and max() longer than a comparison.
+        self._live.blocks[key] = ptr, size
         counted = self._counted
         counted.total_count += 1
         counted.total_bytes += size
@@ -79,10 +79,18 @@ class StatisticsAllocator(Adaptor):
     def release(self, ptr: Pointer | None) -> None:
         if ptr is None:
             return
-        size = self._live.release(ptr, self._upstream)
+        size = self._live.release(ptr, self._upstream, gone=self._count_out)
+        counted = self._counted  # as `_count_out`, but without a call
+        counted.current_count -= 1
+        counted.current_bytes -= size
+
+    def _count_out(self, size: int) -> None:
         counted = self._counted
         counted.current_count -= 1
         counted.current_bytes -= size
+
+    def _is_live(self, ptr: Pointer) -> bool | None:
+        return ptr in self._live
 
     @property
     def statistics(self) -> Statistics:

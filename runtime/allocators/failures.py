@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import AllocationError, BufferMismatchError, DeviceError, SyncedMemoryError
@@ -18,10 +19,12 @@ __all__ = [
     "adopting",
     "attempt",
     "block_from",
+    "is_live",
+    "is_refused",
+    "new_block",
     "reporting",
     "take_back",
     "told",
-    "warn_of_interrupted_release",
     "warn_of_leak",
     "where_of",
 ]
@@ -85,9 +88,23 @@ class adopting:  # noqa: N801 -- as above
 def block_from(allocator: HostAllocator, byte_size: int) -> Pointer:
     """A block of an allocator; None is no block, except for zero bytes."""
     block = allocator.allocate(byte_size)
-    if block is None and byte_size:
+    if block is None and index(byte_size):
         raise AllocationError(where_of(allocator), byte_size, "the allocator returned None")
     return block
+
+
+def new_block(allocator: HostAllocator, byte_size: int) -> tuple[Pointer, int, int]:
+    """A block for an adaptor, with its ``id`` and its length, so that its record needs no call; None for zero bytes.
+
+    After an error or an interrupt the block is back.
+    """
+    block = None
+    try:
+        block = block_from(allocator, byte_size)
+        return block, id(block), 0 if block is None else len(block)
+    except BaseException as error:
+        take_back(allocator, block, error)
+        raise
 
 
 def attempt(act: Callable[..., object], *arguments: object) -> str:
@@ -110,18 +127,35 @@ def take_back(allocator: HostAllocator, ptr: Pointer | None, error: BaseExceptio
         warn_of_leak(f"a block leaked on {where_of(allocator)}: {problem}", error)
 
 
+def is_refused(allocator: Any, ptr: Pointer, error: BaseException) -> bool:
+    """Whether a release that ended with an error has left the block with its owner.
+
+    The error may come from a signal handler, of whatever class, right after the block was taken back.  So the allocator
+    is asked.  If it cannot say it, as those of others, an exception is a refusal.  After an interrupt nobody can tell;
+    then the block is not used again, and a warning says that it may be lost.
+    """
+    live = is_live(allocator, ptr)
+    if live is not None:
+        return live
+    if not isinstance(error, Exception):
+        text = f"{len(ptr)} bytes on {where_of(allocator)} may be lost: their release was interrupted"
+        warn_of_leak(text, error)
+        return False
+    return True
+
+
+def is_live(allocator: Any, ptr: Pointer) -> bool | None:
+    """Whether a block is allocated and not released; None if its allocator cannot say it."""
+    ask: Callable[[Pointer], bool | None] | None = getattr(allocator, "_is_live", None)
+    return None if ask is None else ask(ptr)
+
+
 def warn_of_leak(message: str, error: BaseException) -> None:
     """Warn of a leak while `error` is on its way; if warnings are errors, add the message to `error` as a note."""
     try:
         warnings.warn(message, ResourceWarning, stacklevel=6)
     except ResourceWarning:
         error.add_note(message)
-
-
-def warn_of_interrupted_release(allocator: HostAllocator, byte_size: int, interrupt: BaseException) -> None:
-    """Warn of a block whose release was interrupted: nobody can tell whether it has happened, so nobody tries again."""
-    where = where_of(allocator)
-    warn_of_leak(f"{byte_size} bytes on {where} may be lost: their release was interrupted", interrupt)
 
 
 def where_of(allocator: Any) -> str:

@@ -9,10 +9,29 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from typing import TYPE_CHECKING
 
 from syncedmem.model import NoDeviceError
 
-__all__ = ["Home", "Locks", "fork_safe_lock"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Home", "Locks", "fork_safe_lock", "if_free"]
+
+
+def if_free(lock: threading.RLock, work: Callable[..., bool], *arguments: object) -> bool:
+    """Do something with a lock, unless another thread has it; returns what it returned, or False.
+
+    A signal handler may raise right after the lock was taken, before anybody knows whether it was.  So the lock is
+    released in any case.
+    """
+    try:
+        return lock.acquire(blocking=False) and work(*arguments)
+    finally:
+        try:  # noqa: SIM105 -- an interrupt in `suppress` would keep the lock
+            lock.release()
+        except RuntimeError:  # another thread has it
+            pass
 
 
 class Locks:
@@ -36,20 +55,29 @@ class Locks:
         # In the order in which they were made.  Only weak references, without callbacks: a lock costs its owner little.
         self._known: list[weakref.ref[threading.RLock]] = []
         self._most = self._SPARE
-        self._sweeping = threading.Lock()
+        self._swept = threading.RLock()
+        self._sweeping = False
         self._held: list[threading.RLock] = []
 
     def add(self, lock: threading.RLock) -> None:
         """Hold a lock over every fork, as long as somebody has it."""
         self._known.append(weakref.ref(lock))
-        if len(self._known) > self._most and self._sweeping.acquire(blocking=False):
-            try:
-                known = len(self._known)
-                alive = [reference for reference in self._known[:known] if reference() is not None]
-                self._known[:known] = alive  # what other threads have added meanwhile comes after these
-                self._most = 2 * len(alive) + self._SPARE
-            finally:
-                self._sweeping.release()
+        if len(self._known) > self._most:
+            if_free(self._swept, self._sweep)
+
+    def _sweep(self) -> bool:
+        """Forget the locks that nobody has any more; returns whether it could."""
+        if self._sweeping:  # a finaliser that runs meanwhile makes a lock
+            return False
+        self._sweeping = True
+        try:
+            known = len(self._known)
+            alive = [reference for reference in self._known[:known] if reference() is not None]
+            self._known[:known] = alive  # what other threads have added meanwhile comes after these
+            self._most = 2 * len(alive) + self._SPARE
+        finally:
+            self._sweeping = False
+        return True
 
     def hold(self) -> None:
         """Before a fork: take all locks; those that cannot be had stay with the threads that have them."""
@@ -67,23 +95,34 @@ class Locks:
     def _take(self, wanted: list[threading.RLock], patience: float) -> list[threading.RLock]:
         """Take locks in order; returns those that were not had: with patience at most one, because it ends there."""
         missing: list[threading.RLock] = []
+        held = self._held
         for lock in wanted:
-            if lock.acquire(timeout=patience):
-                self._held.append(lock)
-            else:
+            held += (lock,)  # before it is taken, and in one step: an interrupt leaves no lock that nobody releases
+            if not lock.acquire(timeout=patience):
+                del held[-1]
                 missing.append(lock)
                 if patience:
                     break
         return missing
 
     def release(self) -> None:
-        """Release what `hold` took."""
-        while self._held:
-            self._held.pop().release()
+        """Release what `hold` took, also if an interrupt comes meanwhile."""
+        held = self._held
+        try:
+            while held:
+                lock = held[-1]
+                del held[-1]
+                try:  # noqa: SIM105 -- as in `if_free`
+                    lock.release()
+                except RuntimeError:  # an interrupt came before it was taken
+                    pass
+        finally:
+            if held:
+                self.release()
 
     def begin_anew(self) -> None:
         """In the child: release what `hold` took."""
-        self._sweeping = threading.Lock()  # another thread may have had it, and has gone
+        self._swept, self._sweeping = threading.RLock(), False  # another thread may have had it, and has gone
         self.release()
 
 

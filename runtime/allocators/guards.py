@@ -16,7 +16,7 @@ from syncedmem.model import MemoryCorruptionError
 from syncedmem.model.interface import MemcpyKind, is_host
 
 from .adaptor import Adaptor
-from .failures import attempt, block_from, take_back, told, warn_of_interrupted_release
+from .failures import attempt, block_from, is_refused, take_back, told
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -110,17 +110,18 @@ class GuardingAllocator(Adaptor):
         size = check_byte_size(byte_size, limit=sys.maxsize - 2 * _ZONE)
         if size == 0:
             return None
-        total = size + 2 * _ZONE
-        whole = self._room(total)
+        total, whole = size + 2 * _ZONE, None
         try:
+            whole = self._room(total)
             content = np.full(total, GUARD, np.uint8)
             content[_ZONE : _ZONE + size] = FRESH
             self._upstream.memcpy(content, whole, content.size, self._up)
             ptr, block = whole[_ZONE : _ZONE + size], _Block(whole, size)
+            key = id(ptr)
         except BaseException as error:
             take_back(self._upstream, whole, error)
             raise
-        self._live.blocks[id(ptr)] = ptr, block
+        self._live.blocks[key] = ptr, block
         return ptr
 
     def _room(self, size: int) -> Pointer:
@@ -145,21 +146,30 @@ class GuardingAllocator(Adaptor):
         if ptr is None:
             return
         # From here on no other thread can find the block, so no lock is held while the device works.
-        entry = self._live.take(ptr)
+        lent, key = self._live.blocks, id(ptr)
+        try:
+            # No call between these two lines, so only one of two threads succeeds, and no interrupt loses the block.
+            entry = lent[key]
+            del lent[key]
+        except KeyError:
+            raise self._live.unknown(ptr) from None
         block: _Block = entry[1]
-        content = None
+        content, going = None, False
         try:
             self._check_zones(block)
             if block.size > _QUARANTINE:
+                going = True
                 self._upstream.release(block.whole)
                 return
             self._let_out(block.size)
             content = self._read(self._inside(block))
             self._upstream.memcpy(np.full(block.size, FREED, np.uint8), ptr, block.size, self._up)
-        except BaseException:
-            if content is not None:  # the block still belongs to its owner, so it gets its contents back
+        except BaseException as error:
+            lent[key] = entry  # the block still belongs to its owner, unless it is gone
+            if content is not None:
                 attempt(self._upstream.memcpy, content, ptr, block.size, self._up)
-            self._live.blocks[id(ptr)] = entry
+            if going and not is_refused(self._upstream, block.whole, error):
+                del lent[key]
             raise
         kept = self._kept  # no call from here on, so that an error of the interpreter finds the block here or there
         kept.byte_size += block.size
@@ -178,9 +188,7 @@ class GuardingAllocator(Adaptor):
                 releasing = True
                 self._upstream.release(oldest.whole)
             except BaseException as error:
-                if releasing and not isinstance(error, Exception):
-                    warn_of_interrupted_release(self._upstream, oldest.size, error)
-                else:
+                if not releasing or is_refused(self._upstream, oldest.whole, error):
                     kept.byte_size += oldest.size
                     kept.blocks.appendleft(oldest)
                 raise
@@ -217,6 +225,9 @@ class GuardingAllocator(Adaptor):
     def live_blocks(self) -> int:
         """How many blocks are allocated, without those in quarantine."""
         return len(self._live)
+
+    def _is_live(self, ptr: Pointer) -> bool | None:
+        return ptr in self._live
 
     # At the exit of the interpreter the globals of modules may be gone; so the function that tells is a default.
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.errors import said
 
-from .failures import warn_of_interrupted_release, where_of
+from .failures import is_refused, where_of
 from .late_writes import fill_with_poison, first_difference, poison_of, read_bytes, references_to, tell_at_exit
 
 if TYPE_CHECKING:
@@ -83,10 +83,13 @@ class PooledBlock:
 
     def _drop_events(self) -> None:
         """Drop the events that are over, one by one, because another thread may add some meanwhile."""
-        with suppress(Exception):  # if an event cannot be asked, the work may still run
-            for key, event in list(self.events.items()):
-                if event.done:
-                    self.events.pop(key, None)
+        for key, event in list(self.events.items()):
+            try:
+                done = event.done
+            except Exception:  # noqa: BLE001 -- if an event cannot be asked, the work may still run
+                done = False
+            if done:
+                self.events.pop(key, None)
 
     def wait(self) -> bool:
         """Wait for all work on the block, if it can be waited for; returns whether the work is over."""
@@ -274,7 +277,7 @@ class IdleBlocks:
     def _released(self, block: PooledBlock, failures: list[Exception] | None) -> bool:
         """Give a block back to the upstream, unless that raises an error; returns whether it went.
 
-        It is out of the idle blocks first: an interrupt finds it lost rather than released and still here.
+        It is out of the idle blocks first: an interrupt finds it gone rather than released and still here.
         """
         if block.late is not None:
             self._look(block)
@@ -284,15 +287,18 @@ class IdleBlocks:
         self.small_bytes -= small_bytes
         try:
             self._upstream.release(block.whole)
-        except Exception as error:  # noqa: BLE001 -- the caller decides
-            entries[position:position] = (entry,)
+        except BaseException as error:
+            entries[position:position] = (entry,)  # first, because asking may fail
             self.small_bytes += small_bytes
+            if not is_refused(self._upstream, block.whole, error):
+                del entries[position]
+                self.small_bytes -= small_bytes
+                raise
+            if not isinstance(error, Exception):
+                raise
             if failures is not None:
                 failures.append(error)
             return False
-        except BaseException as interrupt:
-            warn_of_interrupted_release(self._upstream, block.size, interrupt)
-            raise
         return True
 
     # The pool gives everything back when it is gone.  If an interrupt kept it from doing so, this does it.

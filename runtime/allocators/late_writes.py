@@ -50,19 +50,21 @@ def _on_host(ptr: Any) -> bool:
 
 def read_bytes(allocator: Any, ptr: Pointer) -> HostArray | None:
     """The bytes of an array: those of the host themselves, and a copy of those of a device; None if that fails."""
-    with suppress(Exception):  # it may be freed, and somebody else's allocator need not be able to do so
-        content: HostArray = ptr if _on_host(ptr) else allocator.peek(ptr)
-        return content
-    return None
+    content: HostArray | None = ptr if _on_host(ptr) else None
+    if content is None:
+        with suppress(Exception):  # it may be freed, and somebody else's allocator need not be able to do so
+            content = allocator.peek(ptr)
+    return content
 
 
 def fill_with_poison(allocator: Any, ptr: Pointer) -> bool:
     """Fill an array with `POISON`; returns whether it could."""
+    poison = ptr.fill if _on_host(ptr) else None
     with suppress(Exception):  # as above
-        if _on_host(ptr):
-            ptr[...] = POISON
-        else:
+        if poison is None:
             allocator.poison(ptr)
+        else:
+            poison(POISON)
         return True
     return False
 

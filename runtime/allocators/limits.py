@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import AllocationError
 
 from .adaptor import Adaptor
-from .failures import block_from
+from .failures import new_block
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -56,19 +56,25 @@ class LimitingAllocator(Adaptor):
             raise AllocationError(self.name, size, f"{used} of at most {self._limit} bytes are in use")
         self._used = used + size
         try:
-            ptr = block_from(self._upstream, size)
+            ptr, key, _ = new_block(self._upstream, size)
         except BaseException:
             self._used -= size
             raise
         if ptr is not None:
-            self._live.blocks[id(ptr)] = ptr, size
+            self._live.blocks[key] = ptr, size
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         if ptr is not None:
             # The bytes are free only after the release.  In two lines: `-=` would read the count before it.
-            freed = self._live.release(ptr, self._upstream)
+            freed = self._live.release(ptr, self._upstream, gone=self._count_out)
             self._used -= freed
+
+    def _count_out(self, size: int) -> None:
+        self._used -= size
+
+    def _is_live(self, ptr: Pointer) -> bool | None:
+        return ptr in self._live
 
     @property
     def limit(self) -> int:

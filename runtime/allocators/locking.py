@@ -6,6 +6,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .adaptor import Adaptor
+from .failures import take_back
 from .forking import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -44,8 +45,14 @@ class ThreadSafeAllocator(Adaptor):
         self._lock = fork_safe_lock()
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        with self._lock:
-            return self._upstream.allocate(byte_size)
+        ptr = None
+        try:
+            with self._lock:
+                ptr = self._upstream.allocate(byte_size)
+        except BaseException as error:  # an interrupt may come when the lock is released
+            take_back(self, ptr, error)
+            raise
+        return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         with self._lock:

@@ -17,7 +17,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.errors import shown, words
 
-from .failures import where_of
+from .failures import is_refused, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,20 +284,36 @@ class LiveBlocks:
         except KeyError:
             raise self.unknown(ptr) from None
 
-    def take(self, ptr: Pointer) -> tuple[Pointer, Any]:
-        """Forget a block, and return its entry; of two threads that release it only one gets it."""
+    def release(
+        self, ptr: Pointer, upstream: Any, whole: Pointer = None, gone: Callable[[Any], object] | None = None
+    ) -> Any:
+        """Have the allocator below release a block, and return what is stored about it; if it is refused, it is live.
+
+        Parameters
+        ----------
+        ptr : pointer
+        upstream : DeviceAllocator
+        whole : pointer or None
+            The block of the upstream; None if that is `ptr`.
+        gone : callable or None
+            Gets what is stored about the block if an interrupt came after the release.
+        """
+        blocks, key = self.blocks, id(ptr)
         try:
-            return self.blocks.pop(id(ptr))
+            # No call between these two lines, so only one of two threads succeeds, and no interrupt loses the block.
+            entry = blocks[key]
+            del blocks[key]
         except KeyError:
             raise self.unknown(ptr) from None
-
-    def release(self, ptr: Pointer, upstream: Any) -> Any:
-        """Have the allocator below release a block, and return what is stored about it; after an error it is live."""
-        entry = self.take(ptr)
+        below = ptr if whole is None else whole
         try:
-            upstream.release(ptr)
-        except BaseException:
-            self.blocks[id(ptr)] = entry
+            upstream.release(below)
+        except BaseException as error:
+            blocks[key] = entry  # first, because asking may fail
+            if not is_refused(upstream, below, error):
+                del blocks[key]
+                if gone is not None:
+                    gone(entry[1])
             raise
         return entry[1]
 

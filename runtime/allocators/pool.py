@@ -29,7 +29,7 @@ from syncedmem.model.interface import MemcpyKind
 from .adaptor import Adaptor
 from .base import check_kind
 from .failures import attempt, block_from
-from .forking import fork_safe_lock
+from .forking import fork_safe_lock, if_free
 from .idle_blocks import SMALL_LIMIT, IdleBlocks, PooledBlock
 from .late_writes import LateWrites, references_to
 from .pointers import LiveBlocks, check_byte_size
@@ -181,8 +181,8 @@ class PoolAllocator(Adaptor):
                 block.keep_until(self._upstream.record(stream))
             block.streams = []
         idle, returned = self._idle, self._idle.returned
-        if returned:
-            self._settle()
+        if returned and (self._closed or idle.small_bytes + (len(returned) + 1) * SMALL_LIMIT > _IDLE_LIMIT):
+            self._settle()  # otherwise the next allocation does it, because there cannot be too many bytes
         too_many = block.size <= SMALL_LIMIT and idle.small_bytes + block.size > _IDLE_LIMIT
         if (self._closed or too_many) and self._passed_on(ptr, block):
             return
@@ -202,27 +202,33 @@ class PoolAllocator(Adaptor):
         """Take a block back, and poison it; returns whether it could.
 
         It is this pool's before a byte of it changes, so that no owner is left with what an interrupt has let through.
-        Until it is poisoned nobody gets it.  If another call is inside the pool, nobody waits, as in `_settle`: then
-        late writes into this block are not told.
+        Until it is poisoned nobody gets it.  If another call is inside the pool, late writes into this block are not
+        told.
         """
         late: Any = block.late
         block.late = None  # until all of it is poisoned
-        if not self._lock.acquire(blocking=False):
+        return if_free(self._lock, self._alone, self._take_back_and_watch, ptr, block, late)
+
+    def _take_back_and_watch(self, ptr: Pointer, block: PooledBlock, late: LateWrites) -> None:
+        self._take_back(ptr, block)
+        try:  # noqa: SIM105 -- an interrupt in `suppress` would seem to be a failure of the release
+            self._idle.watch(block, late)
+        except Exception:  # noqa: BLE001, S110 -- the release has not failed; a check may be left out
+            pass
+
+    def _alone(self, work: Callable[..., object], *arguments: Any) -> bool:
+        """Do something inside the pool, unless this thread is inside another call; returns whether it was done.
+
+        The caller has the lock, by `if_free`.  Nobody waits for it: a finaliser may run in a thread that has a lock for
+        which the call inside waits.
+        """
+        if self._busy:
             return False
+        self._busy = True
         try:
-            if self._busy:
-                return False
-            self._busy = True
-            try:
-                self._take_back(ptr, block)
-                try:  # noqa: SIM105 -- an interrupt in `suppress` would seem to be a failure of the release
-                    self._idle.watch(block, late)
-                except Exception:  # noqa: BLE001, S110 -- the release has not failed; a check may be left out
-                    pass
-            finally:
-                self._busy = False
+            work(*arguments)
         finally:
-            self._lock.release()
+            self._busy = False
         return True
 
     def _passed_on(self, ptr: Pointer, block: PooledBlock) -> bool:
@@ -235,41 +241,35 @@ class PoolAllocator(Adaptor):
         """
         if not self._settle(block.size) or not (block.wait() if self._closed else block.over):
             return False
-        entry = self._live.take(ptr)
         try:
-            self._upstream.release(block.whole)
-        except Exception:  # noqa: BLE001 -- the release itself has not failed, and the block can go later
-            self._live.blocks[id(ptr)] = entry
-            return False
+            self._live.release(ptr, self._upstream, block.whole)
+        except Exception:
+            if ptr not in self._live:
+                raise
+            return False  # the release itself has not failed, and the block can go later
         return True
 
     def _settle(self, coming: int = 0) -> bool:
         """Sort in returned blocks, and give small blocks back if the limit would be passed; returns whether it could.
 
         `coming` is the number of bytes that are about to become idle.  If another call is inside the pool, that call
-        does this at its end.  Nobody waits here for it: a finaliser may run in a thread that has a lock for which the
-        call inside waits.
+        does this at its end.
         """
         idle = self._idle
         while idle.returned or coming:
-            if not self._lock.acquire(blocking=False):
+            if not if_free(self._lock, self._alone, self._sort_in, coming):
                 return False
-            try:
-                if self._busy:  # this thread is inside another call
-                    return False
-                self._busy = True
-                try:
-                    idle.sort_in()
-                    if self._closed:
-                        idle.give_back(idle.largest_first())
-                    elif idle.small_bytes + coming > _IDLE_LIMIT:
-                        idle.give_back(idle.small(), wait=False)
-                finally:
-                    self._busy = False
-            finally:
-                self._lock.release()
             coming = 0
         return True
+
+    def _sort_in(self, coming: int) -> None:
+        """Sort in returned blocks, and give back what is too much."""
+        idle = self._idle
+        idle.sort_in()
+        if self._closed:
+            idle.give_back(idle.largest_first())
+        elif idle.small_bytes + coming > _IDLE_LIMIT:
+            idle.give_back(idle.small(), wait=False)
 
     # --- work in flight
 
@@ -354,6 +354,9 @@ class PoolAllocator(Adaptor):
         if findings:
             late, position = findings.popleft()
             raise late.error(call, position)
+
+    def _is_live(self, ptr: Pointer) -> bool | None:
+        return ptr in self._live
 
     # --- the pool as a whole
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from .adaptor import Adaptor
+from .failures import new_block
 from .pointers import LiveBlocks, address_of
 
 if TYPE_CHECKING:
@@ -45,18 +45,22 @@ class TrackingAllocator(Adaptor):
 
     def __init__(self, upstream: DeviceAllocator) -> None:
         super().__init__(upstream)
-        self._numbers = count(1)
+        self._newest = 0
         self._live = LiveBlocks(self.name)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        ptr = self._upstream.allocate(byte_size)
-        if ptr is not None:
-            self._live.blocks[id(ptr)] = ptr, (next(self._numbers), len(ptr))
+        ptr, key, size = new_block(self._upstream, byte_size)
+        if ptr is not None:  # no call from here on
+            self._newest = number = self._newest + 1
+            self._live.blocks[key] = ptr, (number, size)
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         if ptr is not None:
             self._live.release(ptr, self._upstream)
+
+    def _is_live(self, ptr: Pointer) -> bool | None:
+        return ptr in self._live
 
     @property
     def live_blocks(self) -> int:

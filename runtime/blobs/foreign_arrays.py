@@ -61,7 +61,7 @@ class ForeignArray:
             self.shape: tuple[int, ...] = tuple(self.view.shape)
             self.dtype: np.dtype[Any] = np.dtype(self.view.dtype).newbyteorder("=")
             countable = are_numbers(self.view)
-        except SyncedMemoryError:
+        except (SyncedMemoryError, MemoryError, RecursionError, TimeoutError):
             raise
         except Exception as error:
             raise BufferMismatchError(_CALL, array, said(error)) from error

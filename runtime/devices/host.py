@@ -84,6 +84,9 @@ class CPUDeviceAllocator(DeviceAllocator):
         if ptr is not None:
             del self._live[ptr]
 
+    def _is_live(self, ptr: HostArray) -> bool | None:
+        return ptr in self._live
+
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
         src: Pointer,

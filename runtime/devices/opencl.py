@@ -162,6 +162,9 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if ptr is not None:
             del self._live[ptr]
 
+    def _is_live(self, ptr: Any) -> bool | None:
+        return ptr in self._live
+
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
         src: Any,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind, Pointer
 
-from ..allocators.failures import block_from, take_back, told, warn_of_interrupted_release, warn_of_leak, where_of
+from ..allocators.failures import block_from, is_refused, take_back, told, warn_of_leak, where_of
 from ..allocators.pointers import check_byte_size
 from .unraisable import print_unraisable
 
@@ -79,11 +79,9 @@ class Exporter:
                 whole, block = block, None
                 try:
                     self.allocator.release(whole)
-                except Exception:  # it is still there, so it is taken back below
-                    block = whole
-                    raise
-                except BaseException as interrupt:
-                    warn_of_interrupted_release(self.allocator, size, interrupt)
+                except BaseException as error:
+                    if is_refused(self.allocator, whole, error):
+                        block = whole  # it is taken back below
                     raise
                 block = block_from(self.allocator, size + self._alignment - 1)
                 gap = -self._start(block) % self._alignment
@@ -140,15 +138,19 @@ class Exporter:
         block, _, size = self._found(address)
         if byte_size not in (None, size):
             raise InvalidPointerError(where_of(self.allocator), hex(address), f"it has {size} bytes, not {byte_size}")
-        # One step, so that of two threads that give the same block back only one succeeds.  It comes before the
-        # release, because the address may be exported again before release() returns.
-        exported = self._blocks.pop(address, None)
-        if exported is None:
-            raise self._unknown(address)
+        try:
+            # No call between these two lines, so of two threads that give the same block back only one succeeds, and no
+            # interrupt loses it.  It comes before the release, because the address may be exported again before
+            # release() returns.
+            exported = self._blocks[address]
+            del self._blocks[address]
+        except KeyError:
+            raise self._unknown(address) from None
         try:
             self.allocator.release(block)
-        except BaseException:
-            self._blocks[address] = exported
+        except BaseException as error:
+            if is_refused(self.allocator, block, error):
+                self._blocks[address] = exported
             raise
 
     def give_back(
@@ -157,7 +159,7 @@ class Exporter:
         """As `deallocate`, for callers that cannot handle an exception: Python prints it, as one of a finaliser.
 
         After an error or an interrupt nobody gives the memory back again, and a ``ResourceWarning`` says how many bytes
-        leaked or may be lost.  At the end of the process nothing happens: the memory goes with the process.
+        leaked, or may be lost.  At the end of the process nothing happens: the memory goes with the process.
 
         Parameters
         ----------
@@ -179,9 +181,7 @@ class Exporter:
                 wait(address)
             self.deallocate(address, byte_size)
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which cannot handle an exception
-            if size and not isinstance(error, Exception):
-                warn_of_interrupted_release(self.allocator, size, error)
-            elif address in self._blocks and not isinstance(error, InvalidPointerError):  # a mistake can be mended
+            if address in self._blocks and not isinstance(error, InvalidPointerError):  # a mistake can be mended
                 warn_of_leak(f"{size} bytes leaked on {where_of(self.allocator)}: {told(error)}", error)
             print_unraisable(error)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import AllocationError, InvalidArgumentError
 from syncedmem.model.interface import DeviceType
 
-from ..allocators.failures import take_back, told, warn_of_interrupted_release, warn_of_leak, where_of
+from ..allocators.failures import is_refused, take_back, told, warn_of_leak, where_of
 from ..allocators.pointers import no_room
 from ..devices.opencl import OpenCLDeviceAllocator, cl  # raises NoDeviceError if PyOpenCL is not installed
 from .exporter import Exporter
@@ -155,10 +155,8 @@ def _exporting(
                 wait(block)
                 allocator.release(block)
             except BaseException as error:
-                if isinstance(error, Exception):
+                if is_refused(allocator, block, error):
                     warn_of_leak(f"{size} bytes leaked on {where_of(allocator)}: {told(error)}", error)
-                else:
-                    warn_of_interrupted_release(allocator, size, error)
                 raise  # Python prints it, as that of a finaliser
 
         try:

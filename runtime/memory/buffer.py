@@ -190,7 +190,7 @@ class Buffer:
             view = (self._allocator or cpu_allocator()).adopt(ptr, self._byte_size)
         except BufferMismatchError as error:
             raise BufferMismatchError("Buffer", ptr, error.reason) from None
-        except SyncedMemoryError:
+        except (SyncedMemoryError, MemoryError, RecursionError, TimeoutError):
             raise
         except ValueError as error:
             raise BufferMismatchError("Buffer", ptr, words(error)) from None
@@ -242,7 +242,8 @@ class Buffer:
             self._end_copies()
             self._replace(fresh)
         except Exception as error:
-            fresh.give_back(error)
+            if self._held.side is not fresh:
+                fresh.give_back(error)
             raise
         self._closed = False
         return fresh.ptr is not None
@@ -258,7 +259,8 @@ class Buffer:
         try:
             held.older.release()
         except Exception:
-            held.side, held.older = held.older, None
+            if held.older.ptr is not None:
+                held.side, held.older = held.older, None
             raise
         held.older = held.taken = None
 

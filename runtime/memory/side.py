@@ -1,10 +1,11 @@
 """`Side`: the one owner of a block, from its allocation to its release.
 
-An interrupt (Ctrl-C, ``SystemExit``) can come at the start of every Python function.  So a pointer is taken out of its
-side before it is freed: no block ever has two owners.  If an interrupt comes in the middle of an allocation or a
-release, nobody can tell whether that has happened.  The block counts as lost, and a warning says so: better lost than
-released twice.  Everywhere else nothing is lost, because the pointer is still in its side: the next call gives back
-what an interrupted one has left there, and a side that is dropped gives back what it has.
+An interrupt, which is what a signal handler raises, can come at the start of every Python function and after every call
+of a function in C.  So a pointer is taken out of its side before it is freed, and comes back only if the allocator says
+that the block is not free: no block ever has two owners.  If an allocator of somebody else cannot say it, the block
+counts as lost, and a warning says so: better lost than released twice.  The same holds in the middle of an allocation.
+Everywhere else nothing is lost, because the pointer is still in its side: the next call gives back what an interrupted
+one has left there, and a side that is dropped gives back what it has.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from syncedmem.model import AllocationError, InvalidPointerError, ReleaseError, SyncedMemoryError
 from syncedmem.model.errors import words
 
-from ..allocators.failures import block_from, told, warn_of_leak, where_of
+from ..allocators.failures import block_from, is_refused, told, warn_of_leak, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ class Side:
         They make a new view of the memory, to read and to write; None before somebody has asked for one.
     """
 
-    __slots__ = ("_flights", "byte_size", "owner", "ptr", "read", "write")
+    __slots__ = ("__weakref__", "_flights", "byte_size", "owner", "ptr", "read", "write")
 
     def __init__(
         self, byte_size: int, flights: list[Flight], ptr: Pointer = None, owner: DeviceAllocator | None = None
@@ -118,11 +119,14 @@ class Side:
             owner.release(ptr)
         except InvalidPointerError:
             pass  # the allocator does not know the block: somebody else has released it
-        except Exception as error:
+        except BaseException as error:
+            # First, because asking may fail.  No interrupt may come before `is_refused` has an answer.
             self.ptr, self.owner, self.read, self.write = ptr, owner, read, write
-            raise ReleaseError("release", where_of(owner), error) from error
-        except BaseException as interrupt:
-            warn_of_leak(self._lost(owner, "release"), interrupt)
+            if not is_refused(owner, ptr, error):
+                self.ptr = self.owner = self.read = self.write = None
+                raise
+            if isinstance(error, Exception):
+                raise ReleaseError("release", where_of(owner), error) from error
             raise
 
     def give_back(self, error: BaseException | None, stuck: str = "") -> None:
@@ -138,7 +142,7 @@ class Side:
                 problem = told(refused.__cause__ or refused)
         self.ptr = self.owner = self.read = self.write = None
         if owner is not None and begun:
-            _warn(self._lost(owner, "allocation"), error)
+            _warn(f"{self.byte_size} bytes on {where_of(owner)} may be lost: their allocation was interrupted", error)
         elif owner is not None and problem:
             _warn(f"{self.byte_size} bytes leaked on {where_of(owner)}: {problem}", error)
 
@@ -146,9 +150,6 @@ class Side:
         """Give the block back because its owner is gone, when the copies in flight are over."""
         if getattr(self, "owner", None) is not None:  # an interrupt may have come while this was made
             self.give_back(None, "".join([flight.end() for flight in self._flights]))
-
-    def _lost(self, owner: DeviceAllocator, action: str) -> str:
-        return f"{self.byte_size} bytes on {where_of(owner)} may be lost: their {action} was interrupted"
 
     __del__ = finalise
 

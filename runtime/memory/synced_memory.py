@@ -722,7 +722,7 @@ class SyncedMemory:
             ours = side.owner is not None and allocator.overlaps(ptr, side.ptr)
         except BufferMismatchError as error:
             raise BufferMismatchError(call, buffer, error.reason) from None
-        except SyncedMemoryError:
+        except (SyncedMemoryError, MemoryError, RecursionError, TimeoutError):
             raise
         except ValueError as error:
             raise BufferMismatchError(call, buffer, words(error)) from None

@@ -245,7 +245,9 @@ class _Freed:
 
     def __init__(self, side: Side, late: LateWrites) -> None:
         root, ptr = root_of(side.ptr), side.ptr
-        self._side = side
+        self._side: ref[Side] = ref(
+            side
+        )  # if its release is interrupted, nothing here may keep it from being given back
         self._late = late
         self._start: int = address_of(ptr) - address_of(root)
         self._then: HostArray = ptr[: late.byte_size].copy()
@@ -264,8 +266,8 @@ class _Freed:
     def error(self, call: str) -> StaleWriteError | None:
         """The error to raise if the memory was written; it is told once."""
         root = self._root()
-        position = None
-        if root is not None and self._side.ptr is None:  # otherwise the release was refused
+        side, position = self._side(), None
+        if root is not None and (side is None or side.ptr is None):  # otherwise the release was refused
             now: HostArray = root[self._start : self._start + self._late.byte_size]
             position = first_difference(self._then, now)
             if position is None:

@@ -125,13 +125,11 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             raise no_room(self.name, size, error) from error
 
     def release(self, ptr: SimulatedArray | None) -> None:
-        if ptr is None:
-            return
-        with self._space.entered():
-            block = self._live.behind(ptr)
-            self._fuse.check("release")
-            _freed(block, self._space.free)
-            self._live.blocks.pop(id(ptr))
+        if ptr is not None:
+            _free(self._live, ptr, self._space.entered(), self._space.quarantine, self._fuse)
+
+    def _is_live(self, ptr: SimulatedArray) -> bool:
+        return ptr in self._live
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -344,11 +342,8 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         return ptr
 
     def release(self, ptr: HostArray | None) -> None:
-        if ptr is None:
-            return
-        with exclusive:
-            _freed(self._live.behind(ptr), self._quarantine.take)
-            self._live.blocks.pop(id(ptr))
+        if ptr is not None:
+            _free(self._live, ptr, exclusive, self._quarantine)
 
     def _holds(self, ptr: HostArray) -> bool:
         """Whether the memory of an array lies in one of the live blocks."""
@@ -363,13 +358,32 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         self._quarantine.check()
 
 
-def _freed(block: Block, free: Callable[[Block], None]) -> None:
-    """Free a block, or raise and leave it as it is, even if the error is one of the interpreter itself."""
+def _free(
+    known: LiveBlocks,
+    ptr: Any,
+    alone: AbstractContextManager[object],
+    quarantine: Quarantine,
+    fuse: _Fuse | None = None,
+) -> None:
+    """Free a block.  If anything is raised, the block is live, and has its bytes."""
+    undo, blocks, key = None, known.blocks, id(ptr)
     try:
-        free(block)
-    except (MemoryError, RecursionError):
-        if block.live:
-            raise
+        with alone:
+            block: Block = known.behind(ptr)
+            if fuse is not None:
+                fuse.check("release")
+            quarantine.take(block)
+            undo = block.spoil()
+            checksum = block.sum()
+    except BaseException:
+        if undo is not None:
+            undo()
+        raise
+    try:  # no call from here on, so that no interrupt comes before the end
+        del blocks[key]
+        block.live, block.checksum = False, checksum
+    except KeyError:
+        raise known.unknown(ptr) from None
 
 
 def _copy(source: HostArray | SimulatedArray, target: HostArray | SimulatedArray, size: int) -> None:

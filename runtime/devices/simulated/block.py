@@ -8,6 +8,7 @@ from __future__ import annotations
 import weakref
 import zlib
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from ...allocators.forking import fork_safe_lock
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
 
     from ...allocators.pointers import HostArray
 
@@ -45,6 +47,10 @@ class SimulatedDeviceError(SyncedMemoryError, RuntimeError):
     """An error of the user of a simulated device: a stray write, or a use after free."""
 
 
+def _nothing() -> None:
+    """There is nothing to undo."""
+
+
 class Block:
     """A piece of simulated memory, between two red zones.
 
@@ -62,6 +68,8 @@ class Block:
     ----------
     live : bool
         Whether the block is not freed.
+    checksum : int or None
+        Of the bytes at the time when they were freed; None before that, and if nobody compares.
     """
 
     def __init__(self, address: int | None, size: int, *, poisoned: bool = True) -> None:
@@ -74,7 +82,7 @@ class Block:
         self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
         self._bytes.fill(FRESH)
         self.address: int = self._bytes.ctypes.data if address is None else address
-        self._checksum: int | None = None  # of the bytes at the time when they were freed
+        self.checksum: int | None = None
         self._lent: list[weakref.ref[HostArray]] = []
 
     def bytes(self, offset: int, size: int) -> HostArray:
@@ -94,27 +102,44 @@ class Block:
         """
         self._lent = [*(part for part in self._lent if part() is not None), weakref.ref(items)]
 
-    def retire(self) -> None:
-        """Free the block so that a later use is found; call it again after an interrupt to complete it."""
-        self.live = False
-        if self._checksum is None:
-            if any(part() is not None for part in self._lent):  # queued work keeps the bytes, and the block gets others
-                self._storage = self._storage.copy()
-                self._bytes = self._storage[RED_ZONE : RED_ZONE + self.size]
-            if self._poisoned:
-                self._bytes.fill(FREED)
-            self._checksum = self._sum() if self.size <= _LARGEST_KEPT else 0
+    def spoil(self) -> Callable[[], None]:
+        """Poison the bytes, because the block is freed next; returns what undoes this.
+
+        Bytes that users see directly stay as they are, and so do those for which there is no room to undo it.
+        """
+        storage, content = self._storage, self._bytes
+        if not self._poisoned or self.size > _LARGEST_KEPT:
+            return _nothing
+        try:
+            copy = storage.copy()
+        except MemoryError:
+            return _nothing
+        if [part for part in self._lent if part() is not None]:  # queued work keeps them, and the block gets others
+            self._storage, self._bytes = copy, copy[RED_ZONE : RED_ZONE + self.size]
+        undo = partial(self._undo, storage, content, copy)
+        try:
+            self._bytes.fill(FREED)
+        except BaseException:
+            undo()
+            raise
+        return undo
+
+    def _undo(self, storage: HostArray, content: HostArray, copy: HostArray) -> None:
+        if self._storage is storage:
+            storage[:] = copy
+        self._storage, self._bytes = storage, content
 
     def check(self) -> None:
         """Check for stray writes: into the red zones, or into the bytes after they were freed."""
         before, after = self._storage[:RED_ZONE], self._storage[RED_ZONE + self.size :]
         if before.tobytes() != _INTACT or after.tobytes() != _INTACT:
             raise SimulatedDeviceError(f"something wrote into the red zone of {self}")
-        if self._checksum is not None and self._sum() != self._checksum:
+        if self.checksum is not None and self.sum() != self.checksum:
             raise SimulatedDeviceError(f"something wrote into {self} after it was freed")
 
-    def _sum(self) -> int:
-        return zlib.crc32(cast("Any", self._bytes))
+    def sum(self) -> int | None:
+        """The checksum of the bytes; None for a block that the quarantine does not keep."""
+        return zlib.crc32(cast("Any", self._bytes)) if self.size <= _LARGEST_KEPT else None
 
     def __str__(self) -> str:
         return f"the block of {self.size} bytes at {self.address:#x}"
@@ -132,17 +157,12 @@ class Quarantine:
         self._blocks: deque[tuple[Block, int]] = deque()
 
     def take(self, block: Block) -> None:
-        """Free a block; to make room for it, the oldest blocks are checked and dropped.
-
-        If this is interrupted, the block is either unchanged or freed.  Call it again: then it is freed in any case.
-        """
-        if block.live:
-            block.check()
-            while self._blocks and self._total - self._before + block.size > _QUARANTINE_BYTES:
-                self._blocks.popleft()[0].check()
-            if block.size <= _LARGEST_KEPT:
-                self._blocks.append((block, self._total + block.size))
-        block.retire()
+        """Check a block that is freed next, and keep it; to make room for it, the oldest are checked and dropped."""
+        block.check()
+        while self._blocks and self._total - self._before + block.size > _QUARANTINE_BYTES:
+            self._blocks.popleft()[0].check()
+        if block.size <= _LARGEST_KEPT:
+            self._blocks.append((block, self._total + block.size))
 
     @property
     def _total(self) -> int:

@@ -324,6 +324,7 @@ class DeviceSpace:
     default_stream : SimulatedStream
     entered_streams : threading.local
         Which streams this thread has made current.
+    quarantine : Quarantine
     busy : dict
         The streams that have queued work, by number.  They are kept until the work has happened, even if nobody else
         keeps them.
@@ -339,7 +340,7 @@ class DeviceSpace:
         if seed is not None:
             self._scheduler = random.Random(as_integer(seed, "seed", "an integer"))  # noqa: S311 -- replayable races, not secrets
         self._created = 0
-        self._quarantine = Quarantine()
+        self.quarantine: Quarantine = Quarantine()
         # Plain weak references: an interrupt in a callback would be lost.  Dead references are removed from time to
         # time.
         self._blocks: list[weakref.ref[Block]] = []
@@ -406,22 +407,12 @@ class DeviceSpace:
         """The blocks that are allocated now."""
         return [block for known in list(self._blocks) if (block := known()) is not None and block.live]
 
-    def free(self, block: Block) -> None:
-        """Free a block; it goes to the quarantine.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If there was a stray write; the block stays allocated (see `Quarantine.take`).
-        """
-        self._quarantine.take(block)
-
     def check(self) -> None:
         """Check every block, those that are allocated and those in quarantine."""
         with exclusive:
             for block in self._allocated():
                 block.check()
-            self._quarantine.check()
+            self.quarantine.check()
 
     def synchronize(self) -> None:
         """Perform all queued work on all streams, in the order in which the streams got work."""

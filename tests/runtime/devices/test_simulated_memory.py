@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from interrupts import ANYWHERE, Interrupt
 from simulated_blocks import ACROSS, DOWN, SIZE, UP, allocated, row
 
 from syncedmem.model import (
@@ -18,7 +20,7 @@ from syncedmem.model import (
     InvalidShapeError,
 )
 from syncedmem.runtime import SimulatedArray, SimulatedDeviceAllocator, SimulatedDeviceError
-from syncedmem.runtime.devices.simulated.block import FREED, FRESH, Block, Quarantine
+from syncedmem.runtime.devices.simulated.block import FREED, FRESH, Block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -343,32 +345,57 @@ def test_the_quarantine_lets_the_oldest_go_and_looks_at_it_first() -> None:
     assert (0, True) == (device.live_blocks, device.allocate(8 << 20) is not None)
 
 
-def test_the_last_block_is_kept_even_if_it_is_larger_than_the_quarantine() -> None:
+def test_the_last_block_is_kept_even_if_it_is_larger_than_the_quarantine(device: SimulatedDeviceAllocator) -> None:
     """A late write into it is noticed; the block that made room for it was checked, and is not kept."""
-    quarantine, small, large = Quarantine(), Block(0, 1 << 20), Block(0, 5 << 20)
-    late, raw = small.bytes(0, 1), large.bytes(0, 1)
-    quarantine.take(small)
-    quarantine.take(large)
-    quarantine.take(large)  # again, as after an interrupt
+    small, large = allocated(device, size=1 << 20), allocated(device, size=5 << 20)
+    late, raw = small.raw(1), large.raw(1)
+    device.release(small)
+    device.release(large)
     assert raw[0] == FREED
     late[0] = 7
-    quarantine.check()
+    device.check()
     raw[0] = 7
 
     with pytest.raises(SimulatedDeviceError, match="after it was freed"):
-        quarantine.check()
+        device.check()
 
 
-def test_a_block_of_more_than_64_mib_is_not_kept() -> None:
+def test_a_block_of_more_than_64_mib_is_not_kept(device: SimulatedDeviceAllocator) -> None:
     """The quarantine must not keep so much memory that the program may need it."""
-    quarantine, huge = Quarantine(), Block(0, (64 << 20) + 1)
-    watch = weakref.ref(huge)
-    quarantine.take(huge)
-    quarantine.check()
-    freed = not huge.live
+    huge: Any = allocated(device, size=(64 << 20) + 1)
+    watch = weakref.ref(huge._block)
+    device.release(huge)
+    device.check()
+    freed = not huge._block.live
     del huge
 
     assert (True, None) == (freed, watch())
+
+
+@pytest.mark.parametrize("place", ["device", "pinned"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_release_that_is_interrupted_anywhere_leaves_the_block_with_its_bytes(
+    device: SimulatedDeviceAllocator, place: str, error: type[BaseException], queued: bool
+) -> None:
+    """Also while queued work will use them."""
+    allocator: Any = device if place == "device" else device.pinned_host()
+    ptr = allocator.allocate(SIZE)
+    raw = ptr.raw(SIZE) if place == "device" else ptr
+    raw[:] = 7
+    if queued and place == "device":
+        device.stream().launch(id, ptr)
+    points = 0
+    while Interrupt(points + 1, ANYWHERE, error).comes_in(partial(allocator.release, ptr)):
+        points += 1
+        if allocator.live_blocks == 0:
+            break
+        assert {7} == set((ptr.raw(SIZE) if place == "device" else ptr).tolist()), points
+        device.check()
+
+    assert (0, True) == (allocator.live_blocks, points > 10)
+    with pytest.raises(InvalidPointerError):
+        allocator.release(ptr)
 
 
 def test_a_stray_write_around_live_memory_is_found(device: SimulatedDeviceAllocator) -> None:

@@ -195,17 +195,15 @@ def test_a_buffer_that_opencl_refuses_is_given_back(
     assert 0 == cpu.live_blocks
 
 
-@pytest.mark.parametrize(
-    ("error", "warning"), [(OSError, "1000 bytes leaked on cpu:0"), (KeyboardInterrupt, "may be lost")]
-)
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 def test_a_block_that_cannot_be_given_back_is_told_of(
-    pyopencl: Any, opencl: Any, error: Any, warning: str, printed: list[BaseException | None]
+    pyopencl: Any, opencl: Any, error: Any, printed: list[BaseException | None]
 ) -> None:
     class Queue(pyopencl.cl.CommandQueue):  # type: ignore[misc]  # a class of a library without types
         finish = failing(error, "lost")
 
     buffer = pyopencl.as_resource(CPUDeviceAllocator(), Queue(opencl.context))(SIZE)
-    with pytest.warns(ResourceWarning, match=warning):
+    with pytest.warns(ResourceWarning, match="1000 bytes leaked on cpu:0"):
         del buffer
     assert [error] == [type(unraisable) for unraisable in printed]
 

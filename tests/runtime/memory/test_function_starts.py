@@ -1,7 +1,9 @@
-"""An interrupt at every function start, where CPython delivers Ctrl-C: what it finds is as before or as after the call.
+"""An interrupt wherever CPython delivers one: what it finds is as before or as after the call.
 
-A hook of the profiler raises at the k-th start of a Python function, for every k.  Pools are below, so a block that has
-two owners is lent twice, and shows.  What is lost is told by a ResourceWarning; the object takes its next call.
+It is raised at the k-th start of a Python function, return of a function in C, or jump back, for every k; and it is
+Ctrl-C, or what another signal handler raises, or an error of the interpreter.  Pools are below, so a block that has two
+owners is lent twice, and shows.  No lock stays held, what is lost is told by a ResourceWarning, nobody is told of a
+stale write, and the object takes its next call.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import pickle
 import sys
 import warnings
 from contextlib import suppress
-from contextvars import copy_context
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from interrupts import ANYWHERE, MOST, Interrupt
 from subjects import SIZE, devices
 
 from syncedmem.model import ClosedAllocatorError, InvalidPointerError, SyncedMemoryError, caffe
@@ -39,57 +41,16 @@ from syncedmem.runtime import (
     TrackingAllocator,
     named_device,
 )
+from syncedmem.runtime.allocators import forking
 from syncedmem.runtime.allocators.adaptor import Adaptor
 from syncedmem.runtime.interop.exporter import Exporter
+from syncedmem.runtime.memory import watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 STRANGE, WRITTEN = 0xEE, 0x11
 """What other owners write into their blocks, and what the object under test writes after the interrupt."""
-
-
-MOST = 100_000
-"""More events than there are in any call."""
-STARTS = frozenset({"call"})
-"""The event of the profiler at the start of a Python function."""
-
-
-class Interrupt:
-    """A profile function that raises at the k-th event: an interrupt, or an error of the interpreter.
-
-    Attributes
-    ----------
-    left : int
-        How many events there are until then; not positive after it.
-    """
-
-    def __init__(self, k: int, events: frozenset[str] = STARTS, error: type[BaseException] = KeyboardInterrupt) -> None:
-        self.left = self._k = k
-        self._events = events
-        self._error = error
-
-    def __call__(self, _frame: object, event: str, argument: object) -> None:
-        if event in self._events and argument is not sys.setprofile:
-            self.left -= 1
-            if self.left == 0:
-                raise self._error
-
-    def comes_in(self, act: Callable[[], object]) -> bool:
-        """Do something; returns whether the interrupt came, in a finaliser perhaps, which Python prints."""
-        context = copy_context()  # NumPy's settings may stay as they are for a call that is interrupted
-        sys.setprofile(self)
-        try:
-            context.run(act)
-        except self._error:
-            pass
-        except SyncedMemoryError:
-            # What is no interrupt can become an error of the family.
-            if self.left > 0 or not issubclass(self._error, Exception):
-                raise
-        finally:
-            sys.setprofile(None)
-        return self.left <= 0 < self._k
 
 
 class World:
@@ -178,14 +139,14 @@ class Case:
         return [self.state(before), self.state(after)]
 
     def interrupts(
-        self, events: frozenset[str], make_device: Callable[[], Any], error: type[BaseException], points: range
+        self, make_device: Callable[[], Any], error: type[BaseException], points: range
     ) -> Iterator[Interrupted]:
-        """The world after an interrupt at each of these events, as long as there are events."""
+        """The world after an interrupt at each of these points, as long as there are points."""
         for k in points:
             world = self.prepared(make_device)
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
-                if not self.acted(world, Interrupt(k, events, error)):
+                if not self.acted(world, Interrupt(k, ANYWHERE, error)):
                     return
                 yield Interrupted(self, world, k, told)
 
@@ -202,6 +163,7 @@ class Interrupted:
     def check(self, outcomes: list[object], in_hand: int = 0) -> None:
         """Nobody has two owners, what can be seen is before or after, the next calls work, and losses were told of."""
         world, case = self.world, self.case
+        assert not locks_held(), f"start {self.k}: a lock is held"
         strangers = [(pool, pool.allocate(SIZE)) for pool in (world.host, world.device) for _ in range(3)]
         for _, ptr in strangers:
             written(ptr, STRANGE)
@@ -219,8 +181,15 @@ class Interrupted:
         owner = state = None
         if isinstance(world.real, SimulatedDeviceAllocator):
             world.real.check()
+        assert not [item for item in self.told if item.category is RuntimeWarning], f"start {self.k}: {self.told[0]}"
         losses = [item for item in self.told if item.category is ResourceWarning]
         assert world.lent() <= len(losses) + in_hand, f"start {self.k}: lost without a word"
+
+
+def locks_held() -> int:
+    """How many locks of the library this thread has."""
+    known: Any = vars(forking)["_locks"]
+    return sum(lock._is_owned() for reference in known._known if (lock := reference()) is not None)
 
 
 def written(ptr: Any, value: int) -> None:
@@ -679,22 +648,25 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", print)
 
 
-def check_all(  # noqa: PLR0913 -- what is interrupted, and how
+def check_all(
     kind: str,
-    events: frozenset[str],
     make_device: Callable[[], Any] = SimulatedDeviceAllocator,
     *,
     faults: bool = False,
-    error: type[BaseException] = KeyboardInterrupt,
-    every: int = 1,
+    error: type[BaseException] | None = KeyboardInterrupt,
 ) -> None:
-    """Check every interrupt in all calls of a kind of object, or one of so many, beginning elsewhere in each call."""
+    """Check every interrupt in all calls of a kind of object.
+
+    Without an error, check one interrupt of so many, beginning elsewhere in each call, and with another error in each.
+    """
+    every = 1 if error else SPARSE
     came, wrong = 0, list[str]()
     for number, (name, (case, in_hand)) in enumerate(CASES.items()):
         if name.split()[0] != kind or bool(case.fault) > faults:
             continue
         outcomes = case.outcomes(make_device)
-        for interrupted in case.interrupts(events, make_device, error, range(1 + number % every, MOST, every)):
+        raised = error or ERRORS[number % len(ERRORS)]
+        for interrupted in case.interrupts(make_device, raised, range(1 + number % every, MOST, every)):
             came += 1
             try:
                 interrupted.check(outcomes, in_hand)
@@ -704,49 +676,73 @@ def check_all(  # noqa: PLR0913 -- what is interrupted, and how
     assert came * every > 40
 
 
-SOME = pytest.mark.parametrize("every", [17, pytest.param(1, marks=pytest.mark.deep)])
-"""All points take minutes."""
+OWNERS = ["memory", "blob", "buffer", "pool"]
+ERRORS = [KeyboardInterrupt, TimeoutError, MemoryError, RecursionError]
+SPARSE = 17
+"""All points take minutes; the quick tests take one of so many."""
+
+SOME = pytest.mark.parametrize("error", [None, *(pytest.param(error, marks=pytest.mark.deep) for error in ERRORS)])
 
 
 @SOME
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("_nothing_kept")
-def test_an_interrupt_at_every_function_start(kind: str, every: int) -> None:
-    check_all(kind, STARTS, every=every)
+def test_an_interrupt_wherever_cpython_delivers_one(kind: str, error: type[BaseException] | None) -> None:
+    check_all(kind, error=error)
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("_nothing_kept")
-def test_an_interrupt_wherever_cpython_delivers_one_also_while_a_call_is_undone(kind: str) -> None:
-    check_all(kind, STARTS | {"c_return"}, faults=True)
+def test_an_interrupt_also_while_a_call_is_undone(kind: str, error: type[BaseException]) -> None:
+    check_all(kind, faults=True, error=error)
 
 
 @SOME
-@pytest.mark.parametrize("error", [MemoryError, RecursionError])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OWNERS)
 @pytest.mark.usefixtures("_nothing_kept")
-def test_an_error_of_the_interpreter_at_every_function_start(kind: str, error: type[Exception], every: int) -> None:
-    check_all(kind, STARTS, error=error, every=every)
-
-
-@SOME
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RecursionError])
-@pytest.mark.parametrize("kind", ["memory", "blob", "buffer", "pool"])
-@pytest.mark.usefixtures("_nothing_kept")
-def test_where_no_pool_is_below(
-    kind: str, error: type[BaseException], every: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_pool_is_below(kind: str, error: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release of the device itself has happened, or nothing of it: a block that is free is not used again."""
     monkeypatch.setitem(globals(), "World", Bare)
-    check_all(kind, STARTS, error=error, every=every)
+    check_all(kind, error=error)
 
 
 @SOME
-@pytest.mark.parametrize("adaptor", [GuardingAllocator, TrackingAllocator, StatisticsAllocator, ThreadSafeAllocator])
+@pytest.mark.parametrize("pooled", [True, False])
+@pytest.mark.parametrize("kind", ["memory", "blob", "buffer"])
 @pytest.mark.usefixtures("_nothing_kept")
-def test_where_an_adaptor_is_below(adaptor: type[Adaptor], every: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release of the adaptor has happened, or nothing of it."""
+def test_checked_objects(
+    kind: str, error: type[BaseException] | None, pooled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is told of a stale write that nobody made."""
+    environment: Any = vars(watch)["_by_environment"]  # it is read once in a process
+    monkeypatch.setenv("SYNCEDMEM_CHECKED", "1")
+    environment.cache_clear()
+    if not pooled:
+        monkeypatch.setitem(globals(), "World", Bare)
+    try:
+        check_all(kind, error=error)
+    finally:
+        environment.cache_clear()
+
+
+@SOME
+@pytest.mark.parametrize(
+    "adaptor",
+    [
+        GuardingAllocator,
+        TrackingAllocator,
+        StatisticsAllocator,
+        ThreadSafeAllocator,
+        pytest.param(partial(LimitingAllocator, limit=1 << 20), id="LimitingAllocator"),
+    ],
+)
+@pytest.mark.usefixtures("_nothing_kept")
+def test_where_an_adaptor_is_below(
+    adaptor: Callable[[Any], Any], error: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release of the adaptor has happened, or nothing of it; its numbers are those of what is out."""
 
     class Adapted(Bare):
         def __init__(self, make_device: Callable[[], Any]) -> None:
@@ -756,20 +752,27 @@ def test_where_an_adaptor_is_below(adaptor: type[Adaptor], every: int, monkeypat
         def lent(self) -> int:
             if isinstance(self.device, GuardingAllocator):
                 self.device.clear()
+            elif isinstance(self.device, LimitingAllocator | TrackingAllocator):
+                assert self.device.allocated_bytes == SIZE * self.real.live_blocks
+            elif isinstance(self.device, StatisticsAllocator):
+                counted = self.device.statistics
+                assert counted.current_count == self.real.live_blocks
+                assert counted.current_bytes == SIZE * self.real.live_blocks
             return super().lent()
 
     monkeypatch.setitem(globals(), "World", Adapted)
-    check_all("buffer", STARTS, error=RecursionError, every=every)
-    check_all("memory", STARTS, error=RecursionError, every=every)
+    check_all("buffer", error=error)
+    check_all("memory", error=error)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kind", ["memory", "blob", "buffer", "pool"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
+@pytest.mark.parametrize("kind", OWNERS)
 @pytest.mark.usefixtures("_nothing_kept")
-def test_an_interrupt_over_opencl(kind: str) -> None:
+def test_an_interrupt_over_opencl(kind: str, error: type[BaseException]) -> None:
     if not any(device.name.startswith("opencl") for device in devices()):
         pytest.skip("there is no opencl here")
-    check_all(kind, STARTS | {"c_return"}, type(named_device("opencl")))
+    check_all(kind, type(named_device("opencl")), error=error)
 
 
 @pytest.mark.parametrize("kind", [SyncedMemory, Blob, Buffer, PoolAllocator, GuardingAllocator])
