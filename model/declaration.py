@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .errors import DeclarationError, listed
+from .size import MOST_WORDS, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -658,6 +659,8 @@ class _Kinds:
     def __init__(self, name: str, rows: tuple[Row, ...]) -> None:
         self._name = name
         self._rows = rows
+        written = sum(len(row.source) * (1 + len(row.actions) + len(row.guards)) for row in rows)
+        check_size(name, written, MOST_WORDS, "words are in its rows, counted for each head")
         for row in rows:
             if not row.source:
                 raise DeclarationError(f"{name}: a row of {row.call} has no head in which it applies")
@@ -678,7 +681,8 @@ class _Kinds:
         """The words of a kind: those that were listed, or else those that rows use."""
         if isinstance(given, str):
             raise DeclarationError(f"{self._name}: {given!r} is a text, not a list of words")
-        used = self.names(of)
+        used, given = self.names(of), tuple(given)
+        check_size(self._name, max(len(used), len(given)), MOST_WORDS, f"words of the kind {kind.__name__.lower()}")
         listed: list[Any] = [kind(word) if isinstance(word, str) else word for word in given]
         if not listed:
             return MappingProxyType({word: kind(word) for word in used})
@@ -698,6 +702,7 @@ class _Kinds:
         """The heads; the first is that of a new memory."""
         if isinstance(given, Mapping):
             sides = cast("Mapping[str, Named | Iterable[Named]]", given)
+            check_size(self._name, len(sides), MOST_WORDS, "words of the kind head")
             given = [Head(head, _names(fresh)) for head, fresh in sides.items()]
         return self.words(Head, given, lambda row: [*row.source, *([] if row.dest is None else [row.dest])])
 
@@ -736,6 +741,8 @@ class _Kinds:
 
     def settings(self, given: tuple[Setting, ...]) -> Mapping[str, Setting]:
         """The settings, which no row names."""
+        values = sum(len(setting.values) for setting in given)
+        check_size(self._name, values, MOST_WORDS, "values of settings")
         settings = {setting.name: setting for setting in given}
         if len(settings) < len(given):
             raise DeclarationError(f"{self._name}: a setting is listed twice: {listed(given)}")

@@ -15,6 +15,7 @@ import stat
 import time
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Never
 
@@ -256,9 +257,18 @@ def parsed_json(source: str, text: str) -> Any:  # noqa: ANN401 -- JSON may be a
         reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise FileFormatError(source, f"this is broken JSON: {reason}") from error
     except RecursionError as error:
-        raise FileFormatError(source, "this is broken JSON: it is nested too deeply") from error
+        reason = f"it is nested too deeply: {_depth(text):,} levels"
+        raise FileFormatError(source, f"this is broken JSON: {reason}") from error
     except ValueError as error:  # from `_once` or `_no_number` below, or a number with too many digits for Python
         raise FileFormatError(source, f"this is broken JSON: {error}") from error
+
+
+_BESIDE_NESTING = re.compile(r'"(?:\\.|[^"\\])*"|[^\[\]{}"]+', re.DOTALL)
+
+
+def _depth(text: str) -> int:
+    """How deeply a JSON text is nested."""
+    return max(accumulate(1 if bracket in "[{" else -1 for bracket in _BESIDE_NESTING.sub("", text)), default=0)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, combinations
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from transitions import Machine as Transitions
 
 from .errors import DeclarationError, listed
+from .size import MOST_MOVES, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,9 +36,6 @@ __all__ = ["Effect", "Input", "Move", "State", "Stepper"]
 
 LONGEST = 160
 """The characters of an error at most, unless names are very long."""
-
-_MOST_FREE = 8
-"""How many facts that no action changes a call may test: each doubles its inputs."""
 
 _ALIKE = 0.8
 """How alike names are of which one may be misspelled, from 0 to 1."""
@@ -220,7 +219,7 @@ class Stepper:
     Raises
     ------
     DeclarationError
-        If `transitions` could not keep its heads apart.
+        If `transitions` could not keep its heads apart, or if there may be too many moves.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -228,6 +227,7 @@ class Stepper:
             if head in _WILDCARDS:
                 raise DeclarationError(f"{machine}: a head cannot be named {head!r}, which stands for others")
         self.machine: Machine = machine
+        check_size(str(machine), self._most_moves(), MOST_MOVES, "moves are possible by multiplication")
         self.start: State = State(
             machine.initial.name, settings=tuple(setting.initial for setting in machine.settings.values())
         )
@@ -264,6 +264,25 @@ class Stepper:
         changed = set(chain.from_iterable(action.changes for action in self.machine.actions.values()))
         return tuple(fact for fact in self.machine.facts if fact not in changed)
 
+    @cached_property
+    def _tested(self) -> Mapping[str, tuple[str, ...]]:
+        """For each call the facts that its rows test and nobody changes."""
+        tested: dict[str, set[str]] = {}
+        for row in self.machine.rows:
+            tested.setdefault(row.call, set()).update(row.guards)
+        place = {fact: k for k, fact in enumerate(self.free)}
+        return {call: tuple(sorted(facts & place.keys(), key=place.__getitem__)) for call, facts in tested.items()}
+
+    def _most_moves(self) -> int:
+        """The product of heads, facts, settings and inputs: there cannot be more moves than that."""
+        machine = self.machine
+        values = [len(setting.values) for setting in machine.settings.values()]
+        states: int = len(machine.heads) * 2 ** (len(machine.facts) - len(self.free)) * prod(values)
+        calls: int = sum(
+            2 ** len(self._tested[call.name]) * (2 if call.takes else 1) for call in machine.calls.values()
+        )
+        return states * (calls + sum(values))
+
     def inputs(self, *, null: bool = True, settings: bool = True, end: bool = False) -> tuple[Input, ...]:
         """The inputs of the machine.
 
@@ -275,11 +294,6 @@ class Stepper:
             With changes of settings.
         end : bool
             With the calls that end the memory, which come last.
-
-        Raises
-        ------
-        DeclarationError
-            If a call tests too many facts that no action changes.
         """
         calls = self.machine.calls.values()
         inputs = [entry for call in calls if not call.ends for entry in self._of_call(call, data=True)]
@@ -327,12 +341,7 @@ class Stepper:
 
     def _of_call(self, call: Call, *, data: bool) -> Iterator[Input]:
         """The inputs of a call: one for each set of the facts that it tests and nobody changes."""
-        tested = {fact for row in self.machine.rows if row.call == call.name for fact in row.guards}
-        free = [fact for fact in self.free if fact in tested]
-        if len(free) > _MOST_FREE:
-            raise DeclarationError(
-                f"{self.machine}: {call} tests {len(free)} facts that no action changes; {_MOST_FREE} at most"
-            )
+        free = self._tested[call.name]
         for count in range(len(free) + 1):
             yield from (Input(call, data, given) for given in combinations(free, count))
 

@@ -32,9 +32,6 @@ __all__ = [
     "stepper",
 ]
 
-MOST_STATES, MOST_TRANSITIONS = 100_000, 1_000_000
-"""How much of a machine is searched; one that a file declares in a few lines may have any number of both."""
-
 
 class Configuration(NamedTuple):
     """A head, and the facts that matter for the next call.
@@ -144,8 +141,7 @@ def explore(machine: Stepper, alphabet: tuple[Input, ...]) -> Space:
     Raises
     ------
     DeclarationError
-        If in a state two rows are enabled at once, or none is though the call means something; or if there are too
-        many states or transitions.
+        If in a state two rows are enabled at once, or none is though the call means something.
     """
     moves: list[Move[State]] = []
     waiting, seen = deque([machine.start]), {machine.start}
@@ -156,10 +152,6 @@ def explore(machine: Stepper, alphabet: tuple[Input, ...]) -> Space:
             if not move.input.ends and move.after not in seen:
                 seen.add(move.after)
                 waiting.append(move.after)
-        if len(seen) > MOST_STATES:
-            raise DeclarationError(f"{machine.machine}: more than {MOST_STATES:,} states can be reached")
-        if len(moves) > MOST_TRANSITIONS:
-            raise DeclarationError(f"{machine.machine}: more than {MOST_TRANSITIONS:,} transitions can be taken")
     return Space(machine.machine, machine.start, tuple(moves))
 
 

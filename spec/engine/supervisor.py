@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, Typ
 from syncedmem.interrupts import BY_SIGNAL, ENDING
 
 from .descendants import end_descendants
+from .imports import SAFE_PATH, safe_starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -197,10 +198,13 @@ class Child(Generic[AnswerT]):
         self._patience = limits.first or limits.seconds
         self._mark, self._since = moved() if moved else None, time.monotonic()
         # A daemon could not have child processes.
-        self._process: Any = context.Process(target=serve, args=(there, job, argument), daemon=not nests)
+        self._process: Any = context.Process(
+            target=serve, args=(there, job, argument, os.environ.get(SAFE_PATH)), daemon=not nests
+        )
         with there:
             try:
-                self._process.start()
+                with safe_starts():
+                    self._process.start()
             except BaseException:
                 self._stack.close()
                 raise
@@ -268,8 +272,10 @@ class Child(Generic[AnswerT]):
         self._stack.close()
 
 
-def serve(there: Connection, job: Callable[..., Any], argument: object) -> None:
+def serve(there: Connection, job: Callable[..., Any], argument: object, safe_path: str | None) -> None:
     """Do a job in this process, and send its progress and its answer; then once more for each further argument."""
+    if safe_path is None:  # what the job starts finds the environment of the user
+        os.environ.pop(SAFE_PATH, None)
     faulthandler.disable()  # what a target prints last says why it ends
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
     with suppress(EOFError):  # nobody wants more

@@ -22,6 +22,7 @@ from syncedmem.model import MissingPackageError
 from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import said
 
+from ..engine.imports import safe_starts
 from .finding import EngineError, TargetError
 from .kit import fuzz
 from .recognition import TargetSource
@@ -100,6 +101,7 @@ def _client(jobs: int, scheduler: str | None) -> Generator[Any]:
         raise MissingPackageError("fuzzing with many processes", "distributed", "cluster", error) from error
     if scheduler is None:
         with (
+            safe_starts(),
             distributed.LocalCluster(
                 n_workers=jobs, threads_per_worker=1, dashboard_address=":0", silence_logs=50
             ) as own,

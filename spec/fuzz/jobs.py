@@ -324,7 +324,7 @@ class Isolated:
             self.worker = self._worker()
 
     def _worker(self) -> Command:
-        return Command([sys.executable, "-c", WORKER], _environment(self.preloaded), group=True)
+        return Command([sys.executable, "-P", "-c", WORKER], _environment(self.preloaded), group=True)
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import sys
+
+# `python -m` looks first in the present folder, which may have a file with the name of anything that is imported below.
+# What Python and the package have imported before this line they have found there: only `python -P` prevents it.
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]
+
 from os.path import basename
 from signal import SIGINT
 

@@ -400,8 +400,8 @@ def test_what_has_no_text_is_refused_and_waits_for_nobody(tmp_path: Path, name: 
     ("text", "message"),
     [
         ("{", "line 1, column 2: Expecting property name"),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"a":' * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested too deeply: 100,000 levels"),
+        ('{"a":' * 10_000 + '"]]]"' + "}" * 10_000, "nested too deeply: 10,000 levels"),
         ("1" * 5000, "Exceeds the limit"),
         ("NaN", "NaN is not a number"),
         ("[-Infinity]", "-Infinity is not a number"),
