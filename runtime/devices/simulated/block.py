@@ -35,7 +35,9 @@ _INTACT = bytes([GUARD]) * RED_ZONE
 _ALIGNMENT = 64
 """As that of other host memory; JAX, for example, copies arrays that are aligned less."""
 
-_QUARANTINE_BYTES = 4 << 20
+_QUARANTINE_BYTES, _QUARANTINE_BLOCKS = 4 << 20, 4096
+"""A block takes a KiB beside its bytes, so that many small ones would take a hundred times as much as their bytes."""
+
 _LARGEST_KEPT = 64 << 20
 
 exclusive: threading.RLock = fork_safe_lock()
@@ -148,7 +150,7 @@ class Block:
 class Quarantine:
     """Freed blocks, kept for a while to find writes into them.
 
-    The last 4 MiB are kept.  The last block is kept in any case, unless it has more than 64 MiB.
+    The last 4 MiB are kept, at most 4,096 blocks.  The last block is kept in any case, unless it has more than 64 MiB.
     """
 
     def __init__(self) -> None:
@@ -159,7 +161,9 @@ class Quarantine:
     def take(self, block: Block) -> None:
         """Check a block that is freed next, and keep it; to make room for it, the oldest are checked and dropped."""
         block.check()
-        while self._blocks and self._total - self._before + block.size > _QUARANTINE_BYTES:
+        while self._blocks and (
+            self._total - self._before + block.size > _QUARANTINE_BYTES or len(self._blocks) == _QUARANTINE_BLOCKS
+        ):
             self._blocks.popleft()[0].check()
         if block.size <= _LARGEST_KEPT:
             self._blocks.append((block, self._total + block.size))

@@ -360,6 +360,19 @@ def test_the_last_block_is_kept_even_if_it_is_larger_than_the_quarantine(device:
         device.check()
 
 
+def test_many_small_blocks_are_not_kept_for_ever(device: SimulatedDeviceAllocator) -> None:
+    """Each takes much more than its bytes."""
+    first: Any = allocated(device)
+    watch = weakref.ref(first._block)
+    device.release(first)
+    del first
+    for _ in range(4095):
+        device.release(device.allocate(1))
+    assert watch() is not None
+    device.release(device.allocate(1))
+    assert watch() is None
+
+
 def test_a_block_of_more_than_64_mib_is_not_kept(device: SimulatedDeviceAllocator) -> None:
     """The quarantine must not keep so much memory that the program may need it."""
     huge: Any = allocated(device, size=(64 << 20) + 1)
