@@ -6,7 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from controls.allocators import CONTROLS, SOURCE
+from controls.allocators import CONTROLS, SOURCE, TWINS
 from programs import program
 
 from syncedmem.spec.fuzz import fuzz
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from controls.allocators import Control
 
 
-def compiled(folder: Path, *flags: str) -> Path:
+def compiled(library: Path, *flags: str) -> Path:
     """Compile the controls, or their twins."""
-    library = folder / "controls.so"
     subprocess.run([program("cc"), "-shared", "-fPIC", "-O1", *flags, "-o", library, SOURCE, "-lpthread"], check=True)
     return library
 
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("right"))
+    return compiled(tmp_path_factory.mktemp("right") / "controls.so")
 
 
 @pytest.fixture(scope="session")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("twins"), "-DTWIN")
+    return compiled(tmp_path_factory.mktemp("twins") / f"{TWINS}.so", "-DTWIN")
 
 
+@pytest.mark.deep(quick=22)
 @pytest.mark.parametrize("control", CONTROLS.values(), ids=CONTROLS)
 def test_a_right_allocator_is_not_accused(control: Control, right: Path) -> None:
     report = fuzz(control.target(right), steps=500, seconds=2, promises=control.promises)
@@ -42,10 +42,19 @@ def test_a_right_allocator_is_not_accused(control: Control, right: Path) -> None
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("control", CONTROLS.values(), ids=CONTROLS)
 def test_a_right_allocator_is_not_accused_with_other_seeds(control: Control, seed: int, right: Path) -> None:
-    report = fuzz(control.target(right), seed=seed, steps=40_000, seconds=20, promises=control.promises)
+    """Many short plans have more first calls of a process, and more mixes, than a few long ones."""
+    report = fuzz(control.target(right), seed=seed, steps=4_000, seconds=4, promises=control.promises)
+
+    assert report.passed, [finding.message for finding in report.findings] or report.incomplete
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("control", CONTROLS.values(), ids=CONTROLS)
+def test_a_right_allocator_is_not_accused_in_a_long_run(control: Control, right: Path) -> None:
+    report = fuzz(control.target(right), seed=1, steps=40_000, seconds=20, promises=control.promises)
 
     assert report.passed, [finding.message for finding in report.findings] or report.incomplete
 
