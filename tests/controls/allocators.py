@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 SOURCE = Path(__file__).with_suffix(".c")
 IN_PYTHON = Path(__file__).with_name("python_allocators.py")
-
+PRELOADED = Path(__file__).with_name("preloaded.c")
 TWINS = "twins"
 """What a library of twins is called."""
 
@@ -31,9 +31,16 @@ class Control(NamedTuple):
 
     def target(self, library: Path) -> str:
         """Its functions in a library, or its class; that of its twin if the library is one of twins."""
+        if self.name == "preloaded":
+            return f"{preloaded_beside(library)}:malloc,free,calloc,realloc"
         if self.name[0].isupper():
             return f"{IN_PYTHON}:{'Wrong' * (library.stem == TWINS)}{self.name}"
         return f"{library}:{self.name}_malloc,{self.name}_free{self.others}"
+
+
+def preloaded_beside(library: Path) -> Path:
+    """Where the library for preloading is, beside another one of controls or of twins."""
+    return library.with_name(f"preloaded-{library.name}")
 
 
 def _control(name: str, freedom: str, source: str, broken: str, others: str = "", **promises: str) -> Control:
@@ -113,6 +120,7 @@ CONTROLS = {
         _control("dirty", "only a free writes to a block", "jemalloc: junk:free", "A04"),
         _control("quiet", "a free keeps errno", "POSIX.1-2024 free", "A26", errno_kept="yes"),
         _control("handler", "blocks have no heads", "NEP 49", "A01 A02 A04 A22", ",handler_calloc?abi=nep49"),
+        _control("preloaded", "it defines malloc, and is for preloading", "Electric Fence; ld.so(8)", "A06"),
         _control("Asked", "statistics of what was asked for", "rmm: statistics_resource_adaptor", "A16 A17"),
         _control("Rounded", "statistics of what was rounded up", "CuPy: MemoryPool.used_bytes", "A16 A17"),
         _control("RefusedOnce", "what is below refuses once in a while", "rmm: failure_callback", "A16"),

@@ -6,7 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from controls.allocators import CONTROLS, SOURCE, TWINS
+from controls.allocators import CONTROLS, PRELOADED, SOURCE, TWINS, preloaded_beside
 from programs import program
 
 from syncedmem.spec.fuzz import fuzz
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def compiled(library: Path, *flags: str) -> Path:
     """Compile the controls, or their twins."""
-    subprocess.run([program("cc"), "-shared", "-fPIC", "-O1", *flags, "-o", library, SOURCE, "-lpthread"], check=True)
+    for source, made in ((SOURCE, library), (PRELOADED, preloaded_beside(library))):
+        command = [program("cc"), "-shared", "-fPIC", "-O1", "-fno-builtin", *flags, "-o", made, source, "-lpthread"]
+        subprocess.run(command, check=True)
     return library
 
 
@@ -30,7 +32,7 @@ def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("twins") / f"{TWINS}.so", "-DTWIN")
+    return compiled(tmp_path_factory.mktemp("twins") / f"{TWINS}.so", "-DTWIN", "-DWRAPS")
 
 
 @pytest.mark.deep(quick=22)
