@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from controls.allocators import PRELOADED
@@ -69,7 +69,7 @@ def test_a_replay_says_nothing_wrong_of_a_right_library_that_only_was_not_preloa
     found = Replay(FuzzWanted(target), Finding("A04-contents-kept", "it was mended", steps))
     alone = Isolated(target, 5.0)
     with alone:
-        job = {"job": "program", "program": [step.as_json() for step in steps], "promises": {}}
+        job: dict[str, Any] = {"job": "program", "program": [step.as_json() for step in steps], "promises": {}}
         beside = alone.perform(job).finding
 
     assert beside is not None
