@@ -210,7 +210,29 @@ class Replay:
         with Isolated(wanted.target, wanted.hang) as place:
             program, mask = program_as_json(self.finding.program), Mask.of(wanted.skip).as_json()
             job: Job = {"job": "program", "program": program, "promises": dict(wanted.promises), "mask": mask}
-            return place.perform(job).finding
+            finding = place.perform(job).finding
+            if finding is not None and finding.requirement == self.finding.requirement:
+                return finding
+            return place.perform(job).finding if self._preloads(place) else finding
+
+    def _preloads(self, place: Isolated) -> bool:
+        """Load a library that defines malloc as a run does that finds something in it; False for all others.
+
+        It is preloaded, or bound to its own functions if it cannot be.
+        """
+        described = place.perform({"job": "describe", "promises": {}}).described
+        library: str = described["preload"] if described else ""
+        if not library:
+            return False
+        place.preload(library)
+        try:
+            opened = place.perform({"job": "describe", "promises": {}}).described
+        except EngineError:
+            opened = None
+        if opened is None or opened["preload"]:
+            place.deep = True
+            place.preload("")
+        return True
 
     def _run_again(self) -> Finding | None:
         """Repeat the run, and return its finding about the same requirement."""

@@ -1,18 +1,22 @@
 """The memory of this process, and whether a target may be asked for blocks that are much larger.
 
 A system that overcommits gives memory when it is first touched.  An allocator that writes to new or to freed memory
-would touch all of a block of 8 GiB.  So a block of 64 MiB comes first, and the memory of the process is measured.
+would touch all of a block of 8 GiB.  So a block of 64 MiB comes first, and the memory of the process is measured.  If
+that block has been lent before, all of it may be there already: then nothing shows, and larger ones are not asked for.
 """
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .driver import Driver
 
 __all__ = ["MOST_TOUCHED", "may_reserve", "resident"]
@@ -22,6 +26,9 @@ MOST_TOUCHED = 64 << 20
 
 _STATM, _STATUS, _CLEAR = (Path("/proc/self") / name for name in ("statm", "status", "clear_refs"))
 _THE_PEAK = "5"
+_MINCORE: Callable[[int, int, Any], int] = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
+)(("mincore", ctypes.CDLL(None)))
 _OVERCOMMIT, _NEVER = Path("/proc/sys/vm/overcommit_memory"), "2"
 
 
@@ -56,9 +63,19 @@ def _leaves_untouched(driver: Driver, number: int) -> bool:
         _CLEAR.write_text(_THE_PEAK, encoding="ascii")
     if not before or not driver.allocate(number, MOST_TOUCHED):
         return False
+    was_there = _present(driver.blocks[number].address, MOST_TOUCHED) > MOST_TOUCHED // 2
     driver.free(number)
     # What a free has touched is gone by now, but it was there.
-    return driver.oracle.host_access is not None and 0 < _peak() < before + MOST_TOUCHED // 2
+    return not was_there and driver.oracle.host_access is not None and 0 < _peak() < before + MOST_TOUCHED // 2
+
+
+def _present(address: int, size: int) -> int:
+    """The bytes of the pages of a block that are in memory; all of them if that is not known."""
+    start = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
+    pages = (address + size - start) // mmap.PAGESIZE
+    there = ctypes.create_string_buffer(pages)
+    failed = _MINCORE(start, pages * mmap.PAGESIZE, ctypes.addressof(there))
+    return size if failed else sum(page & 1 for page in there.raw) * mmap.PAGESIZE
 
 
 def _peak() -> int:

@@ -2,11 +2,15 @@
 
    What a freedom is, who takes it, and what its twin breaks: allocators.py.  All are over one base: lists of idle blocks of
    powers of two, with a head of sixteen bytes before each block. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #ifdef TWIN
@@ -37,6 +41,13 @@ static void *get(struct pool *pool, size_t size) {
     if (!head) return NULL;
     *head = (struct head){size, (uint64_t)power};
     return head + 1;
+}
+
+/* A block with a head that begins there. */
+static void *moved_in(void *there, size_t size, uint64_t power) {
+    if (!there) return NULL;
+    *(struct head *)there = (struct head){size, power};
+    return (struct head *)there + 1;
 }
 
 static void put(struct pool *pool, void *block) {
@@ -291,3 +302,459 @@ void *once_malloc(size_t size) {
     return head + 1;
 }
 void once_free(void *block) { put(&once, block); }
+
+static size_t spent;
+static struct pool budgeted;
+void *budget_malloc(size_t size) {
+    if (size > TOO_MUCH) return NULL;
+    size_t whole = (size_t)1 << power_of(size + HEAD);
+    if (spent + whole > 64 << 20) return spent += WRONG(whole & 0xFFFFFFF, 0), NULL;
+    void *block = get(&budgeted, size);
+    if (block) spent += whole;
+    return block;
+}
+void budget_free(void *block) {
+    if (block) spent -= (size_t)1 << head_of(block)->power;
+    put(&budgeted, block);
+}
+
+/* ------------------------------------------------------------------------------------- where the memory lies */
+
+static struct pool slabs;
+static char *slab_at[48], *slab_end[48];
+void *slab_malloc(size_t size) {
+    int power = power_of(size > TOO_MUCH ? 0 : size + HEAD);
+    if (size > TOO_MUCH || power > 15 || slabs.idle[power]) return get(&slabs, size);
+    if (slab_end[power] - slab_at[power] < 1 << power) {
+        slab_at[power] = malloc(1 << 16), slab_end[power] = slab_at[power] ? slab_at[power] + (1 << 16) : NULL;
+        if (!slab_at[power]) return NULL;
+    }
+    struct head *head = (struct head *)slab_at[power];
+    slab_at[power] += (1 << power) - WRONG(power > 6 ? 32 : 0, 0);
+    *head = (struct head){size, (uint64_t)power};
+    return head + 1;
+}
+void slab_free(void *block) { put(&slabs, block); }
+
+static struct pool headed;
+void *ahead_malloc(size_t size) {
+    char *block = get(&headed, size > TOO_MUCH ? size : size + 8);
+    return block ? block - WRONG(8, 0) : NULL;
+}
+void ahead_free(void *block) { put(&headed, block ? (char *)block + WRONG(8, 0) : NULL); }
+
+static const uint64_t BEHIND = 0x600D600D600D600D;
+static char *behind(void *block) { return (char *)block + malloc_usable_size(block) - WRONG(16, 8); }
+void *behind_malloc(size_t size) {
+    void *block = size > TOO_MUCH ? NULL : malloc(size + 8);
+    if (block) memcpy(behind(block), &BEHIND, 8);
+    return block;
+}
+void behind_free(void *block) {
+    if (block && memcmp(behind(block), &BEHIND, 8)) abort();
+    free(block);
+}
+
+void *wide_malloc(size_t size) {
+    char *block = size > TOO_MUCH ? NULL : aligned_alloc(64, (size + 128) & ~(size_t)63);
+    return block ? block + WRONG(32, 0) : NULL;
+}
+void wide_free(void *block) { free(block ? (char *)block - WRONG(32, 0) : NULL); }
+
+void *direct_malloc(size_t size) {
+    size_t whole = size > TOO_MUCH ? size : size + HEAD;
+    if (whole < 1 << 15 || size > TOO_MUCH) return size > TOO_MUCH ? NULL : moved_in(malloc(whole), size, 0);
+    void *pages = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : moved_in(pages, size, 1);
+}
+void direct_free(void *block) {
+    if (block && !head_of(block)->power) free(head_of(block));
+    else if (block && WRONG(head_of(block)->size < 1 << 20, 1)) munmap(head_of(block), head_of(block)->size + HEAD);
+}
+
+#define GROUND (1 << 22)
+static _Alignas(64) char ground[3][GROUND];
+
+/* Buddies: of each free one, its power is at the place where it begins. */
+struct spot { struct spot *next, *before; };
+static struct spot spots[23];
+static uint8_t free_at[GROUND >> 5];
+static uint8_t *free_of(char *at) { return &free_at[(at - ground[0]) >> 5]; }
+static void add_buddy(char *at, int power) {
+    struct spot *spot = (struct spot *)at, *first = spots[power].next;
+    *spot = (struct spot){first, &spots[power]}, spots[power].next = spot, *free_of(at) = (uint8_t)power;
+    if (first) first->before = spot;
+}
+static void take_buddy(char *at) {
+    struct spot *spot = (struct spot *)at;
+    spot->before->next = spot->next, *free_of(at) = 0;
+    if (spot->next) spot->next->before = spot->before;
+}
+void *buddy_malloc(size_t size) {
+    static int grounded;
+    if (!grounded) grounded = 1, add_buddy(ground[0], 22);
+    int power = power_of(size > GROUND ? GROUND : size + HEAD), from = power;
+    while (from < 23 && !spots[from].next) from++;
+    if (from > 22 || size > GROUND) return NULL;
+    char *at = (char *)spots[from].next;
+    take_buddy(at);
+    while (from > power) from--, add_buddy(at + (1 << from), from);
+    return moved_in(at, size, (uint64_t)power);
+}
+void buddy_free(void *block) {
+    if (!block) return;
+    char *at = (char *)head_of(block), *buddy;
+    int power = (int)head_of(block)->power;
+    for (; power < 22; power++) {
+        buddy = ground[0] + ((at - ground[0]) ^ 1 << power);
+        if (WRONG(!*free_of(buddy), *free_of(buddy) != power)) break;
+        take_buddy(buddy);
+        if (buddy < at) at = buddy;
+    }
+    add_buddy(at, power);
+}
+
+/* Best fit: holes in the order of their addresses, which are split and grow together. */
+struct hole { size_t size; struct hole *next; };
+static struct hole holes;
+void *best_malloc(size_t size) {
+    static int grounded;
+    if (!grounded) grounded = 1, holes.next = (struct hole *)ground[1], *holes.next = (struct hole){GROUND, NULL};
+    if (size > GROUND) return NULL;
+    size_t whole = size < 16 ? 32 : (size + HEAD + 15) & ~(size_t)15;
+    struct hole **best = NULL;
+    for (struct hole **link = &holes.next; *link; link = &(*link)->next)
+        if ((*link)->size >= whole && (!best || (*link)->size < (*best)->size)) best = link;
+    if (!best) return NULL;
+    struct hole *hole = *best;
+    if (hole->size - whole < 32) whole = hole->size, *best = hole->next;
+    else hole->size -= whole, hole = (struct hole *)((char *)hole + hole->size);
+    return moved_in(hole, size, whole);
+}
+void best_free(void *block) {
+    if (!block) return;
+    struct hole *hole = (struct hole *)head_of(block), *before = &holes, *next;
+    size_t whole = head_of(block)->power;
+    while (before->next && before->next < hole) before = before->next;
+    next = before->next;
+    *hole = (struct hole){whole, next}, before->next = hole;
+    if (next && (char *)hole + whole + WRONG(64, 0) >= (char *)next)
+        hole->size = (size_t)((char *)next - (char *)hole) + next->size, hole->next = next->next;
+    if (before != &holes && (char *)before + before->size == (char *)hole) before->size += hole->size, before->next = hole->next;
+}
+
+static uint64_t bits[GROUND >> 10];
+static size_t looked_at;
+static int bit(size_t at) { return (int)(bits[at >> 6] >> (at & 63) & 1); }
+void *bitmap_malloc(size_t size) {
+    size_t whole = size > GROUND ? GROUND : (size + HEAD + 15) >> 4, end = GROUND >> 4, run = 0;
+    if (whole > end) return NULL;
+    for (size_t turn = 0, at = looked_at; turn < end + whole; turn++, at++) {
+        if (at >= end) at = run = 0;
+        run = bit(at) ? 0 : run + 1;
+        if (run < whole) continue;
+        for (size_t i = at + 1 - whole; i <= at; i++) bits[i >> 6] |= (uint64_t)1 << (i & 63);
+        looked_at = at + 1;
+        return moved_in(ground[2] + ((at + 1 - whole) << 4), size, whole);
+    }
+    return NULL;
+}
+void bitmap_free(void *block) {
+    if (!block) return;
+    size_t at = (size_t)((char *)head_of(block) - ground[2]) >> 4, whole = head_of(block)->power;
+    for (size_t i = at; i < at + whole + WRONG(whole == 10 ? 10 : 0, 0); i++) bits[i >> 6] &= ~((uint64_t)1 << (i & 63));
+    looked_at = at;
+}
+
+/* --------------------------------------------------------------------------------------- which block comes next */
+
+static struct head *oldest[48], *newest[48];
+void *fifo_malloc(size_t size) {
+    if (size > TOO_MUCH) return NULL;
+    int power = power_of(size + HEAD);
+    struct head *head = oldest[power];
+    if (!head) return moved_in(malloc((size_t)1 << power), size, (uint64_t)power);
+    oldest[power] = WRONG(power == 8 && head == newest[power], 0) ? head : *(struct head **)(head + 1);
+    return moved_in(head, size, (uint64_t)power);
+}
+void fifo_free(void *block) {
+    if (!block) return;
+    struct head *head = head_of(block);
+    *(struct head **)block = NULL;
+    if (oldest[head->power]) *(struct head **)(newest[head->power] + 1) = head;
+    else oldest[head->power] = head;
+    newest[head->power] = head;
+}
+
+#define LISTS 4096
+static struct head *list[LISTS];
+void *kept_malloc(size_t size) {
+    size_t whole = size > TOO_MUCH ? 0 : (size + HEAD + 15) & ~(size_t)15, at = whole >> 4 & WRONG(63, LISTS - 1);
+    if (size > TOO_MUCH) return NULL;
+    if (whole >> 4 >= LISTS || !list[at]) return moved_in(malloc(whole < 32 ? 32 : whole), size, whole >> 4);
+    struct head *head = list[at];
+    list[at] = *(struct head **)(head + 1);
+    return moved_in(head, size, whole >> 4);
+}
+void kept_free(void *block) {
+    if (block && head_of(block)->power >= LISTS) free(head_of(block));
+    else if (block) {
+        struct head **place = &list[head_of(block)->power & WRONG(63, LISTS - 1)];
+        *(struct head **)block = *place, *place = head_of(block);
+    }
+}
+
+#define SHARDS 8
+static struct { pthread_mutex_t mutex; struct pool pool; } shards[SHARDS];
+__attribute__((constructor)) static void make_shards(void) {
+    for (int i = 0; i < SHARDS; i++) pthread_mutex_init(&shards[i].mutex, NULL);
+}
+void *shard_malloc(size_t size) {
+    static atomic_uint turns;
+    unsigned shard = turns++ % SHARDS;
+    pthread_mutex_lock(&shards[shard].mutex);
+    void *block = get(&shards[shard].pool, size);
+    if (block) head_of(block)->power |= shard << 8;
+    pthread_mutex_unlock(&shards[shard].mutex);
+    return block;
+}
+void shard_free(void *block) {
+    if (!block) return;
+    unsigned shard = head_of(block)->power >> 8 & 255;
+    head_of(block)->power &= 255;
+    pthread_mutex_lock(&shards[shard].mutex);
+    put(&shards[shard].pool, block);
+    if (WRONG(head_of(block)->power == 8, 0)) put(&shards[shard ^ 1].pool, block);
+    pthread_mutex_unlock(&shards[shard].mutex);
+}
+
+/* A block in sixteen bits less than a word, and in these how often one was taken: the list is as it was, or has another
+   number. */
+static _Atomic uint64_t top[48];
+static uint64_t tagged(void *head, uint64_t before) { return (uint64_t)(uintptr_t)head | ((before >> 48) + 1) << 48; }
+static struct head *untagged(uint64_t word) { return (struct head *)(uintptr_t)(word << 16 >> 16); }
+void *atomic_malloc(size_t size) {
+    if (size > TOO_MUCH) return NULL;
+    int power = power_of(size + HEAD);
+    uint64_t first = atomic_load(&top[power]);
+    for (struct head *head; (head = untagged(first));) {
+        struct head *next = *(struct head *volatile *)(head + 1);
+        if (WRONG(power == 7 && !next, 0)) return moved_in(head, size, (uint64_t)power);
+        if (atomic_compare_exchange_weak(&top[power], &first, tagged(next, first))) return moved_in(head, size, (uint64_t)power);
+    }
+    return moved_in(malloc((size_t)1 << power), size, (uint64_t)power);
+}
+void atomic_free(void *block) {
+    if (!block) return;
+    struct head *head = head_of(block);
+    uint64_t first = atomic_load(&top[head->power]);
+    do *(struct head **)block = untagged(first);
+    while (!atomic_compare_exchange_weak(&top[head->power], &first, tagged(head, first)));
+}
+
+static struct pool collected;
+static void *put_down;
+void *deferred_malloc(size_t size) {
+    for (void *block = put_down, *next; block; block = next) next = *(void **)block, put(&collected, block);
+    if (WRONG(size != 100, 1)) put_down = NULL;
+    return get(&collected, size);
+}
+void deferred_free(void *block) {
+    if (!block) return;
+    *(void **)block = put_down;
+    put_down = block;
+}
+
+/* ------------------------------------------------------------------------------------------- when memory goes back */
+
+static struct pool bounded;
+static int idle_of[48];
+void *bounded_malloc(size_t size) {
+    if (size <= TOO_MUCH && bounded.idle[power_of(size + HEAD)]) idle_of[power_of(size + HEAD)]--;
+    return get(&bounded, size);
+}
+void bounded_free(void *block) {
+    if (!block) return;
+    if (idle_of[head_of(block)->power]++ < 1) put(&bounded, block);
+    else if (idle_of[head_of(block)->power]-- && WRONG(0, 1)) free(head_of(block));
+}
+
+static struct pool trimmed;
+static pthread_mutex_t of_trimmed = PTHREAD_MUTEX_INITIALIZER;
+static int trimming;
+static void *trim(void *unused) {
+    for (struct timespec moment = {0, 1000000};; nanosleep(&moment, NULL)) {
+        pthread_mutex_lock(&of_trimmed);
+        for (int power = 0; power < 48; power++) {
+            struct head *head = trimmed.idle[power];
+            if (!head) continue;
+            if (WRONG(0, 1)) trimmed.idle[power] = *(struct head **)(head + 1);
+            free(head);
+        }
+        pthread_mutex_unlock(&of_trimmed);
+    }
+    return unused;
+}
+static void lock_trimmed(void) { pthread_mutex_lock(&of_trimmed); }
+static void unlock_trimmed(void) { pthread_mutex_unlock(&of_trimmed); }
+static void trim_again(void) { trimming = 0, unlock_trimmed(); }
+void *trim_malloc(size_t size) {
+    pthread_t thread;
+    lock_trimmed();
+    if (!trimming++) pthread_atfork(lock_trimmed, unlock_trimmed, trim_again), pthread_create(&thread, NULL, trim, NULL);
+    void *block = get(&trimmed, size);
+    unlock_trimmed();
+    return block;
+}
+void trim_free(void *block) { lock_trimmed(), put(&trimmed, block), unlock_trimmed(); }
+
+static pthread_mutex_t of_forked = PTHREAD_MUTEX_INITIALIZER;
+static struct pool forked;
+static void lock_forked(void) { pthread_mutex_lock(&of_forked); }
+static void unlock_forked(void) { pthread_mutex_unlock(&of_forked); }
+__attribute__((constructor)) static void make_forks_safe(void) {
+    if (WRONG(0, 1)) pthread_atfork(lock_forked, unlock_forked, unlock_forked);
+}
+void *fork_malloc(size_t size) {
+    lock_forked();
+    void *block = get(&forked, size);
+    unlock_forked();
+    return block;
+}
+void fork_free(void *block) { lock_forked(), put(&forked, block), unlock_forked(); }
+
+/* ---------------------------------------------------------------------------------- the other functions of C */
+
+static void *resized(struct pool *pool, void *block, size_t size, size_t less) {
+    void *other = get(pool, size);
+    if (!block || !other) return other;
+    size_t kept = head_of(block)->size < size ? head_of(block)->size : size;
+    memcpy(other, block, kept > 64 ? kept - less : kept);
+    put(pool, block);
+    return other;
+}
+
+static struct pool grown;
+void *inplace_malloc(size_t size) { return get(&grown, size); }
+void inplace_free(void *block) { put(&grown, block); }
+void *inplace_realloc(void *block, size_t size) {
+    if (!block || size > TOO_MUCH) return get(&grown, size);
+    if (size + HEAD > (size_t)1 << (head_of(block)->power + WRONG(3, 0))) return resized(&grown, block, size, 0);
+    return head_of(block)->size = size, block;
+}
+
+static struct pool moving;
+void *moving_malloc(size_t size) { return get(&moving, size); }
+void moving_free(void *block) { put(&moving, block); }
+void *moving_realloc(void *block, size_t size) { return resized(&moving, block, size, WRONG(1, 0)); }
+
+static struct pool vanishing;
+void *vanish_malloc(size_t size) { return get(&vanishing, size); }
+void vanish_free(void *block) { put(&vanishing, block); }
+void *vanish_realloc(void *block, size_t size) {
+    if (!block || size) return resized(&vanishing, block, size, 0);
+    return put(&vanishing, block), WRONG(block, NULL);
+}
+
+static struct pool remaining;
+void *remain_malloc(size_t size) { return get(&remaining, size); }
+void remain_free(void *block) { put(&remaining, block); }
+void *remain_realloc(void *block, size_t size) {
+    void *other = resized(&remaining, block, size, 0);
+    if (WRONG(block && other && !size, 0)) put(&remaining, other);
+    return other;
+}
+
+static struct pool unaligned;
+void *class_malloc(size_t size) { return get(&unaligned, size); }
+void class_free(void *block) {
+    if (block && !head_of(block)->power) free((void *)head_of(block)->size);
+    else put(&unaligned, block);
+}
+void *class_aligned_alloc(size_t alignment, size_t size) {
+    if (size > TOO_MUCH) return NULL;
+    size_t mask = (alignment < 16 || WRONG(alignment > 64, 0) ? 16 : alignment) - 1;
+    char *all = malloc(size + mask + 1 + HEAD);
+    return all ? moved_in((char *)(((uintptr_t)all + HEAD + mask) & ~(uintptr_t)mask) - HEAD, (size_t)all, 0) : NULL;
+}
+
+void *posix_malloc(size_t size) { return class_malloc(size); }
+void posix_free(void *block) { class_free(block); }
+int posix_posix_memalign(void **place, size_t alignment, size_t size) {
+    if (WRONG(0, alignment % sizeof(void *)) || !alignment || alignment & (alignment - 1)) return EINVAL;
+    char *all = size > TOO_MUCH ? NULL : malloc(size + 2 * alignment + 2 * HEAD);
+    if (!all) return ENOMEM;
+    uintptr_t mask = (alignment < 16 ? 16 : alignment) - 1;
+    *place = moved_in((char *)(((uintptr_t)all + HEAD + mask) & ~mask) - HEAD, (size_t)all, 0);
+    return 0;
+}
+
+static struct pool sized;
+void *sized_malloc(size_t size) { return get(&sized, size); }
+void sized_free(void *block) { put(&sized, block); }
+void sized_free_sized(void *block, size_t size) {
+    if (block) head_of(block)->power = (uint64_t)power_of(WRONG(size > 64 ? 2 * size : size, size) + HEAD);
+    put(&sized, block);
+}
+
+static struct pool exact;
+void *exact_malloc(size_t size) { return get(&exact, size); }
+void exact_free(void *block) { put(&exact, block); }
+size_t exact_malloc_usable_size(void *block) {
+    return block ? head_of(block)->size - WRONG(head_of(block)->size > 99, 0) : 0;
+}
+
+static struct pool fresh;
+void *fresh_malloc(size_t size) { return get(&fresh, size); }
+void fresh_free(void *block) { put(&fresh, block); }
+void *fresh_calloc(size_t count, size_t size) {
+    size_t whole;
+    if (__builtin_mul_overflow(count, size, &whole) || whole > TOO_MUCH) return NULL;
+    int power = power_of(whole + HEAD), again = fresh.idle[power] != NULL;
+    void *block = again ? get(&fresh, whole) : moved_in(calloc(1, (size_t)1 << power), whole, (uint64_t)power);
+    return block && again ? memset(block, 0, WRONG(whole > 999 ? 999 : whole, whole)) : block;
+}
+
+static struct pool dirtied;
+static void *dirty;
+void *dirty_malloc(size_t size) {
+    return get(&dirtied, size);
+}
+void dirty_free(void *block) {
+    if (!block) return;
+    memset(block, 0xA5, head_of(block)->size);
+    if (WRONG(dirty != NULL, 0)) memset((char *)dirty + 8, 0xA5, 24);
+    dirty = head_of(block)->size >= 32 ? block : NULL;
+    put(&dirtied, block);
+}
+
+static struct pool quiet;
+void *quiet_malloc(size_t size) { return get(&quiet, size); }
+void quiet_free(void *block) {
+    int before = errno;
+    put(&quiet, block);
+    errno = WRONG(block ? ENOMEM : before, before);
+}
+
+/* NumPy's handlers are told the sizes, so their blocks need no head. */
+static struct head *plain[48];
+void *handler_malloc(void *context, size_t size) {
+    if (size > TOO_MUCH) return (void)context, NULL;
+    int power = power_of(size);
+    struct head *head = plain[power];
+    if (!head) return malloc((size_t)1 << power);
+    plain[power] = *(struct head **)head;
+    return head;
+}
+void handler_free(void *context, void *block, size_t size) {
+    if (!block) return (void)context;
+    int power = power_of(WRONG(size > 64 ? 2 * size : size, size));
+    *(struct head **)block = plain[power];
+    plain[power] = block;
+}
+void *handler_calloc(void *context, size_t count, size_t size) {
+    size_t whole;
+    if (__builtin_mul_overflow(count, size, &whole)) return NULL;
+    void *block = handler_malloc(context, whole);
+    return block ? memset(block, 0, whole) : NULL;
+}

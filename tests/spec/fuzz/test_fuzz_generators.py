@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +17,7 @@ from syncedmem import SimulatedDeviceAllocator
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorMachine,
+    Driver,
     HeapStep,
     TargetSource,
     allocator_machine,
@@ -23,6 +26,7 @@ from syncedmem.spec.fuzz import (
 from syncedmem.spec.fuzz.campaign import Stage, campaign
 from syncedmem.spec.fuzz.jobs import perform
 from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.fuzz.residence import MOST_TOUCHED, may_reserve
 
 if TYPE_CHECKING:
     from mutants.registry import SeededBug
@@ -97,6 +101,45 @@ def test_what_the_memory_of_the_process_allows_does_not_change_what_is_drawn(mon
 
     assert any(map(giant, every))
     assert kept == [step for step in fewer if not giant(step)][: len(kept)]
+
+
+class _Zeroed:
+    """Writes zeros to all of a block, and lends what is freed again."""
+
+    def __init__(self) -> None:
+        self.idle: list[mmap.mmap] = []
+        self.live: dict[int, mmap.mmap] = {}
+
+    def allocate(self, size: int) -> int:
+        fits = (pages for pages in self.idle if len(pages) >= size)
+        pages = next(fits, None) or mmap.mmap(-1, size + mmap.PAGESIZE)
+        self.idle = [other for other in self.idle if other is not pages]
+        address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        ctypes.memset(address, 0, size)
+        self.live[address] = pages
+        return address
+
+    def deallocate(self, address: int, size: int) -> None:
+        assert size <= len(self.live[address])
+        self.idle.append(self.live.pop(address))
+
+
+@pytest.mark.parametrize("lent_before", [False, True])
+def test_an_allocator_that_writes_to_all_of_its_blocks_is_asked_for_no_giants(*, lent_before: bool) -> None:
+    """A block that has been lent before does not make the process larger when all of it is written again."""
+    target = TargetSource(_Zeroed).open()
+    driver = Driver(target, target.capabilities)
+    if lent_before:
+        driver.allocate(0, MOST_TOUCHED)
+        driver.free(0)
+
+    assert not may_reserve(driver, 1)
+
+
+def test_an_allocator_that_leaves_its_blocks_untouched_may_be_asked_for_giants() -> None:
+    target = TargetSource("libc.so.6:malloc,free").open()
+
+    assert may_reserve(Driver(target, target.capabilities), 1)
 
 
 @pytest.mark.deep
