@@ -153,14 +153,14 @@ class WrongBudget(Budget):
 
 
 class Aligned(_Pool):
-    """A request may name an alignment, and a free need not."""
+    """A request may name an alignment; a free does nothing."""
 
     def allocate(self, size: int, alignment: int = 16) -> int:
         whole = size + max(alignment, 16)
         return -(-self.get(whole) // alignment) * alignment
 
     def deallocate(self, address: int, size: int) -> None:
-        """Leave the memory to the next collection: with a bump in between, its beginning is not known."""
+        """Do nothing."""
 
 
 class WrongAligned(Aligned):
