@@ -655,11 +655,11 @@ def check_all(
     faults: bool = False,
     error: type[BaseException] | None = KeyboardInterrupt,
 ) -> None:
-    """Check every interrupt in all calls of a kind of object.
+    """Check interrupts in all calls of a kind of object: one of so many, beginning elsewhere in each call.
 
-    Without an error, check one interrupt of so many, beginning elsewhere in each call, and with another error in each.
+    Without an error, they are fewer, and each call has another one.
     """
-    every = 1 if error else SPARSE
+    every = DENSE if error else SPARSE
     came, wrong = 0, list[str]()
     for number, (name, (case, in_hand)) in enumerate(CASES.items()):
         if name.split()[0] != kind or bool(case.fault) > faults:
@@ -678,8 +678,8 @@ def check_all(
 
 OWNERS = ["memory", "blob", "buffer", "pool"]
 ERRORS = [KeyboardInterrupt, TimeoutError, MemoryError, RecursionError]
-SPARSE = 17
-"""All points take minutes; the quick tests take one of so many."""
+SPARSE, DENSE = 17, 7
+"""All points take hours; the quick tests take one of so many, and the deep tests one of so many."""
 
 SOME = pytest.mark.parametrize("error", [None, *(pytest.param(error, marks=pytest.mark.deep) for error in ERRORS)])
 
