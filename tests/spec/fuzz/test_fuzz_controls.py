@@ -63,7 +63,7 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("twins") / f"{TWINS}.so", "-DTWIN", "-DWRAPS")
 
 
-@pytest.mark.deep(quick=22)
+@pytest.mark.deep(quick=18)
 @pytest.mark.parametrize("control", CONTROLS.values(), ids=CONTROLS)
 def test_a_right_allocator_is_not_accused(control: Control, right: Path) -> None:
     report = fuzz(control.target(right), steps=500, seconds=2, promises=control.promises)
@@ -102,7 +102,15 @@ def test_its_wrong_twin_is_refused_by_its_requirement(control: Control, twins: P
 SAMPLE = [CONTROLS[name] for name in ("mutex", "cache", "wait", "page", "trim", "direct", "Asked", "Events")]
 
 UNDER_HARDSHIP = """
-import json, os, signal, sys
+import json, os, resource, signal, sys
+
+target, promises, stops, limits = json.loads(sys.argv[2])
+for name, limit in limits.items():
+    resource.setrlimit(getattr(resource, name), (limit, limit))
+if limits:  # a stack is made when a program begins
+    code, again = sys.argv[1], json.dumps([target, promises, stops, {}])
+    os.execv(sys.executable, [sys.executable, "-c", code, code, again])
+
 from syncedmem.spec.fuzz import fuzz
 
 def stop(generator, done, planned):
@@ -111,7 +119,6 @@ def stop(generator, done, planned):
         stops = False
         os.kill(os.getpid(), signal.SIGSTOP)
 
-target, promises, stops = json.loads(sys.argv[1])
 report = fuzz(target, steps=4_000, seconds=8, promises=promises, on_progress=stop)
 print([finding.message for finding in report.findings], report.incomplete, report.errors, report.notes)
 sys.exit(not report.passed)
@@ -119,12 +126,10 @@ sys.exit(not report.passed)
 
 
 @contextmanager
-def begun(
-    control: Control, library: Path, limits: str = "true", *, stops: bool = False
-) -> Generator[subprocess.Popen[str]]:
-    """A run of its own process, below limits of the shell."""
-    asked = json.dumps([control.target(library), control.promises, stops])
-    command = ["sh", "-c", f'{limits} && exec "$@"', "sh", sys.executable, "-c", UNDER_HARDSHIP, asked]
+def begun(control: Control, library: Path, *, stops: bool = False, **limits: int) -> Generator[subprocess.Popen[str]]:
+    """A run in a process of its own, with limits of the system."""
+    asked = json.dumps([control.target(library), control.promises, stops, limits])
+    command = [sys.executable, "-c", UNDER_HARDSHIP, UNDER_HARDSHIP, asked]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     with run:
         try:
@@ -163,11 +168,13 @@ def test_a_right_allocator_is_not_accused_if_the_fuzzer_was_stopped_for_a_while(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("limits", ["ulimit -s 256", "ulimit -v 2097152"], ids=["stack", "memory"])
+@pytest.mark.parametrize(("limit", "most"), [("RLIMIT_STACK", 256 << 10), ("RLIMIT_AS", 2 << 30)])
 @pytest.mark.parametrize("control", SAMPLE, ids=lambda control: control.name)
-def test_a_right_allocator_is_not_accused_where_there_is_little(control: Control, limits: str, right: Path) -> None:
+def test_a_right_allocator_is_not_accused_where_there_is_little(
+    control: Control, limit: str, most: int, right: Path
+) -> None:
     """A stack of 256 KiB, or an address space of 2 GiB."""
-    with begun(control, right, limits) as run:
+    with begun(control, right, **{limit: most}) as run:
         said, _ = run.communicate()
 
     assert not run.returncode, said
@@ -183,7 +190,7 @@ def test_a_right_allocator_is_not_accused_where_few_processes_may_be(control: Co
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             threads += len([*(process / "task").iterdir()]) if process.stat().st_uid == user else 0
-    with begun(control, right, f"ulimit -u {threads + 16}") as run:
+    with begun(control, right, RLIMIT_NPROC=threads + 16) as run:
         said, _ = run.communicate()
 
     assert not run.returncode, said
