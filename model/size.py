@@ -12,7 +12,7 @@ from .errors import DeclarationError
 
 __all__ = ["MOST_MOVES", "MOST_WORDS", "check_size"]
 
-MOST_WORDS = 10_000
+MOST_WORDS = 25_000
 """Of one kind, and of all rows; Caffe's rows have 183."""
 
 MOST_MOVES = 200_000
