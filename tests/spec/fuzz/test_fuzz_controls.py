@@ -126,7 +126,9 @@ sys.exit(not report.passed)
 
 
 @contextmanager
-def begun(control: Control, library: Path, *, stops: bool = False, **limits: int) -> Generator[subprocess.Popen[str]]:
+def begun(
+    control: Control, library: Path, limits: dict[str, int], *, stops: bool = False
+) -> Generator[subprocess.Popen[str]]:
     """A run in a process of its own, with limits of the system."""
     asked = json.dumps([control.target(library), control.promises, stops, limits])
     command = [sys.executable, "-c", UNDER_HARDSHIP, UNDER_HARDSHIP, asked]
@@ -143,7 +145,7 @@ def begun(control: Control, library: Path, *, stops: bool = False, **limits: int
 def test_a_right_allocator_is_not_accused_on_a_machine_that_is_busy(control: Control, right: Path) -> None:
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 2)]
     try:
-        with begun(control, right) as run:
+        with begun(control, right, {}) as run:
             said, _ = run.communicate()
     finally:
         for process in busy:
@@ -156,7 +158,7 @@ def test_a_right_allocator_is_not_accused_on_a_machine_that_is_busy(control: Con
 @pytest.mark.deep
 @pytest.mark.parametrize("control", SAMPLE, ids=lambda control: control.name)
 def test_a_right_allocator_is_not_accused_if_the_fuzzer_was_stopped_for_a_while(control: Control, right: Path) -> None:
-    with begun(control, right, stops=True) as run:
+    with begun(control, right, {}, stops=True) as run:
         stopped = os.waitid(os.P_PID, run.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         time.sleep(2)
         run.send_signal(signal.SIGCONT)
@@ -174,7 +176,7 @@ def test_a_right_allocator_is_not_accused_where_there_is_little(
     control: Control, limit: str, most: int, right: Path
 ) -> None:
     """A stack of 256 KiB, or an address space of 2 GiB."""
-    with begun(control, right, **{limit: most}) as run:
+    with begun(control, right, {limit: most}) as run:
         said, _ = run.communicate()
 
     assert not run.returncode, said
@@ -190,7 +192,7 @@ def test_a_right_allocator_is_not_accused_where_few_processes_may_be(control: Co
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             threads += len([*(process / "task").iterdir()]) if process.stat().st_uid == user else 0
-    with begun(control, right, RLIMIT_NPROC=threads + 16) as run:
+    with begun(control, right, {"RLIMIT_NPROC": threads + 16}) as run:
         said, _ = run.communicate()
 
     assert not run.returncode, said
