@@ -256,7 +256,7 @@ class IdleBlocks:
         wait : bool
             Whether to wait for work on a block; otherwise a block with work in flight stays idle.
         failures : list of Exception or None
-            Gets the reason of each block that could not be given back; these blocks stay idle.
+            Gets the error of each block that was not given back, or was gone already.  The first stay idle.
 
         Returns
         -------
@@ -290,15 +290,15 @@ class IdleBlocks:
         except BaseException as error:
             entries[position:position] = (entry,)  # first, because asking may fail
             self.small_bytes += small_bytes
-            if not is_refused(self._upstream, block.whole, error):
+            gone = not is_refused(self._upstream, block.whole, error)
+            if gone:
                 del entries[position]
                 self.small_bytes -= small_bytes
-                raise
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) or (gone and failures is None):
                 raise
             if failures is not None:
                 failures.append(error)
-            return False
+            return gone
         return True
 
     # The pool gives everything back when it is gone.  If an interrupt kept it from doing so, this does it.

@@ -399,8 +399,8 @@ class PoolAllocator(Adaptor):
         ReentrantCallError
             If it is called from inside another call of the pool, by the same thread.
         ReleaseError
-            If the upstream does not take a block, or work on it cannot be waited for.  That block stays idle; the
-            others are given back.
+            If the upstream does not take a block, or work on it cannot be waited for.  That block stays idle, unless
+            the upstream says that it is gone already; the others are given back.
         StaleWriteError
             If somebody wrote into a block after its checked owner had released it; all is given back then.
         """

@@ -366,6 +366,23 @@ def test_a_block_that_the_upstream_does_not_take_stays_idle(finish: Any) -> None
     assert ([1, 3, 2], 0) == (paper.released, pool.idle_bytes)
 
 
+@pytest.mark.parametrize("finish", [PoolAllocator.trim, PoolAllocator.close])
+def test_a_block_that_is_gone_already_keeps_no_other_block_idle(finish: Any) -> None:
+    """Somebody released an idle block behind the pool's back: that is told, the others go, and it is not asked again."""
+    upstream = SimulatedDeviceAllocator()
+    pool = PoolAllocator(upstream)
+    for block in [pool.allocate(size) for size in (1, 2, 3)]:
+        pool.release(block)
+    _, stolen, _ = upstream._live.blocks.values()  # nobody but the pool has its array
+    upstream.release(stolen[0])
+
+    with pytest.raises(ReleaseError) as told:
+        finish(pool)
+    assert isinstance(told.value.__cause__, InvalidPointerError)
+    assert (0, 0) == (pool.idle_bytes, upstream.live_blocks)
+    finish(pool)
+
+
 def test_a_finaliser_that_fails_warns() -> None:
     pool, paper = paper_pool()
     lent_and_returned(pool, 2)
