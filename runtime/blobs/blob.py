@@ -739,7 +739,10 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
             If `dl_device` is no pair of integers.
         BufferError
             If the data is not on that device, or cannot be exported in that way; no head has moved.
+        ClosedMemoryError
+            If this blob is closed.
         """
+        self._check_open("__dlpack__")
         there = dlpack.HOST if dl_device is None else dl_device
         return dlpack.capsule(self.dtype, self._device, there, options, (self.cpu_data, self.gpu_data))
 

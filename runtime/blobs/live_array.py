@@ -128,12 +128,12 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         return dtype in _USUAL
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        """What NumPy's functions do, of which some write: ``copyto``, ``put``, ``place``."""
+        """What NumPy's functions do, of which some write: ``copyto``, ``put``, ``take`` with ``out``."""
         try:
             return super().__array_function__(function, types, arguments, options)
         except ValueError as error:
-            target = next(iter((*arguments, *options.values())), None)  # functions that write have it first
-            if "read-only" not in str(error) or target is not self:
+            first = next(iter((*arguments, *options.values())), None)  # most functions that write have it first
+            if "read-only" not in str(error) or (first is not self and options.get("out") is not self):
                 raise
             raise self._unwriteable(f"numpy.{function.__name__}") from None
 

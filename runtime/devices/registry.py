@@ -142,6 +142,10 @@ def shared_device(name: str, ordinal: int) -> DeviceAllocator:
     return _shared(name, as_integer(ordinal, "ordinal", "the number of a device"))[0]
 
 
+_MOST_DIGITS = 20
+"""Of the number in a name: a seed may have 64 bits.  Python itself refuses to read thousands of digits."""
+
+
 def parse_device(name: str) -> tuple[str, int]:
     """The kind and the number in the name of a device, without a check whether that device is here.
 
@@ -155,8 +159,9 @@ def parse_device(name: str) -> tuple[str, int]:
     if kind not in _MAKERS and name not in (AUTOMATIC, HOST_ALONE):
         known = f"{AUTOMATIC}, {', '.join(_MAKERS)}, and {HOST_ALONE} for no device"
         raise NoDeviceError(f"unknown device {shown(name)}; there are {known}")
-    if colon and not (number.isascii() and number.isdecimal()):
-        raise NoDeviceError(f"{shown(name)} names no device: a number must follow the colon, as in {kind}:1")
+    if colon and not (number.isascii() and number.isdecimal() and len(number) <= _MOST_DIGITS):
+        number_of = f"a number of at most {_MOST_DIGITS} digits"
+        raise NoDeviceError(f"{shown(name)} names no device: {number_of} must follow the colon, as in {kind}:1")
     return kind, int(number or 0)
 
 

@@ -418,6 +418,7 @@ class SyncedMemory:
         ClosedMemoryError
             If this memory is closed.
         """
+        self._open("__dlpack__")
         there = self.__dlpack_device__() if dl_device is None else dl_device
         return dlpack.capsule(np.dtype(np.uint8), self._sides.device, there, options, (self.cpu_data, self.gpu_data))
 

@@ -117,6 +117,7 @@ UNNOTICED: dict[str, Callable[[Any], object]] = {
     "numpy.copyto": lambda array: np.copyto(array, 7),
     "numpy.place": lambda array: np.place(array, array < 9, [7]),
     "numpy.fill_diagonal": lambda array: np.fill_diagonal(array, 7),
+    "numpy.take": lambda array: np.take(np.arange(9, dtype=np.float32), [[1, 2, 3], [4, 5, 6]], out=array, mode="clip"),
 }
 
 

@@ -248,11 +248,11 @@ def test_a_number_says_which_device_of_a_kind(name: str, monkeypatch: pytest.Mon
 NO_NAMES: list[str] = [
     *("", "gpu", "CUDA", "auto ", "auto:0", "cpu:0", ":1", "gpu:1", "simulated:4"),
     *(f"simulated:{number}" for number in ("", "x", "-1", "+1", " 1", "1.0", "1:1", "0x1", "²", "\u0661")),
-    *(f"simulated-seeded:{number}" for number in ("", "x", "-1")),
+    *(f"simulated-seeded:{number}" for number in ("", "x", "-1", "9" * 5000)),
 ]
 
 
-@pytest.mark.parametrize("name", NO_NAMES)
+@pytest.mark.parametrize("name", NO_NAMES, ids=lambda name: name[:30])
 def test_a_name_of_no_device_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in the environment, where an empty name says nothing, and a device need not be on this machine."""
     uses: list[Callable[[], object]] = [lambda: named_device(name), lambda: SyncedMemory(4, device=name)]
@@ -263,7 +263,7 @@ def test_a_name_of_no_device_is_refused(name: str, monkeypatch: pytest.MonkeyPat
     if name in ("", "simulated:4"):
         check_environment()
     else:
-        with pytest.raises(NoDeviceError, match=f"^{re.escape(f'{ENVIRONMENT}={name}')}: "):
+        with pytest.raises(NoDeviceError, match=f"^{re.escape(f'{ENVIRONMENT}={name[:9]}')}"):
             check_environment()
 
 

@@ -76,10 +76,13 @@ def test_what_dlpack_cannot_say_is_refused_and_moves_no_head(
 
 
 def test_a_memory_that_is_closed_or_empty(memory: SyncedMemory) -> None:
-    memory.close()
+    blob = Blob((2,), device="simulated")
+    for closed in (memory, blob):
+        closed.close()
+        for take in (np.asarray, np.from_dlpack, lambda owner: owner.__dlpack__()):
+            with pytest.raises(ClosedMemoryError):
+                take(closed)
     for take in (np.asarray, np.from_dlpack):
-        with pytest.raises(ClosedMemoryError):
-            take(memory)
         assert 0 == len(take(SyncedMemory(0, device="simulated")))
 
 
