@@ -242,10 +242,11 @@ frozen: $(STAMPS)/test  ## compare the requirement that refuses each seeded bug 
 bench: $(STAMPS)/test  ## measure every speed that is promised
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit; done
 
-wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check both
+wheel: $(STAMPS)/package-tools $(STAMPS)/test  ## build the sdist, from it the wheel and its SBOM, and check both
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/python requirements/sbom.py dist/*.whl
 
 # The wheel over the environment of the checkout: what PYTHONPATH names comes before the editable package.  The tests run
 # from an empty directory, so that nothing of the checkout can be imported.

@@ -13,19 +13,17 @@ from ..diagrams.diagram import diagram_svg
 from ..diagrams.drawing import drawing
 from ..diagrams.layered import least_size
 from ..errors import InvalidExportError, MissingPackageError
+from ..files import SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..opening import AnyMachine
 
-__all__ = ["MADE_BY", "pdf_picture", "png_picture"]
-
-MADE_BY = "syncedmem"
-"""What a PNG names as its software, and a PDF as its creator; by that `syncedmem diagram` knows its own pictures."""
+__all__ = ["pdf_picture", "png_picture"]
 
 _PNG_HEADER = 33
-"""Bytes of a PNG before the chunk that says who made it: the signature, and the chunk with the size."""
+"""Bytes of a PNG before the chunk with the sign: the signature, and the chunk with the size."""
 
 _PIXELS = 2
 """Pixels of a PNG in each direction for each pixel of the SVG, which has 96 per inch."""
@@ -90,18 +88,18 @@ def _painted(kind: str, text: str) -> bytes:
 
 
 def _signed_png(picture: bytes) -> bytes:
-    """The picture with a chunk after its header that says who made it."""
-    chunk = b"tEXtSoftware\0" + MADE_BY.encode()
+    """The picture with the sign in a comment, a chunk after its header."""
+    chunk = b"tEXtComment\0" + SIGN.encode()
     signed = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
     return picture[:_PNG_HEADER] + signed + picture[_PNG_HEADER:]
 
 
 def _pdf(painter: Any, text: str) -> bytes:  # noqa: ANN401 -- a module without types
-    """The picture with an entry among its properties that says who made it."""
+    """The picture with the sign among its properties, as its creator."""
 
     class Signed(painter.surface.PDFSurface):  # type: ignore[misc]
         def finish(self) -> None:
-            self.cairo.set_metadata(painter.surface.cairo.PDF_METADATA_CREATOR, MADE_BY)
+            self.cairo.set_metadata(painter.surface.cairo.PDF_METADATA_CREATOR, SIGN)
             super().finish()  # pyright: ignore[reportUnknownMemberType]
 
     picture: bytes = Signed.convert(bytestring=text.encode())

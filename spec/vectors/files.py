@@ -8,7 +8,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from syncedmem.model import EDITIONS
-from syncedmem.model.files import write_whole
+from syncedmem.model.files import SIGN, write_whole
 
 from .keys import schema
 from .suites import SUITES
@@ -52,7 +52,7 @@ def suite_files(
             path = f"{folder_of(each)}/{name}.jsonl"
             chosen = vectors(name, each, policy) if is_chosen(path, wanted) else ()
             if text := "".join(f"{vector.line()}\n" for vector in chosen):
-                yield path, text
+                yield path, text.replace("{", f'{{"$comment":"{SIGN}",', 1)
     yield SCHEMA, json.dumps(schema(machine), indent=2) + "\n"
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, caffe
+from syncedmem.model.files import SIGN
 
 from ..engine.fields import (
     FLAG,
@@ -133,6 +134,11 @@ MEMORY_STEP: tuple[Field, ...] = memory_step()
 
 LINE: tuple[Field, ...] = (
     _key(
+        "$comment",
+        "Only in the first line of a file: that a command wrote it, and may replace it. Readers leave it out.",
+        TEXT,
+    ),
+    _key(
         "format",
         f"{FORMAT}. It changes when a vector that was valid no longer is. New keys and new vectors do not change it.",
         {"const": FORMAT},
@@ -250,6 +256,7 @@ def schema(machine: Machine | None = None) -> Type:
     """The JSON Schema of a line; without a machine, for all of Caffe's editions."""
     *line, steps = line_of(machine)
     return {
+        "$comment": SIGN,
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A test vector of syncedmem, format {FORMAT}: one line of a .jsonl file",
         **object_of([*line, replace(steps, type={**steps.type, "items": object_of(memory_step(machine))})]),

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from command_fixtures import run
 from machines import PETSC, TCP
 from port_fixtures import command_of
 
-from syncedmem.cli.output import SIGNS, is_other, write_over
+from syncedmem.cli.output import is_other, signed, write_over
 from syncedmem.model import FileAccessError
-from syncedmem.model.diagrams.drawing import Direction
 from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.files import SIGN
 from syncedmem.spec.fuzz import Capabilities, Finding, FuzzWanted, HeapStep, Replay, Report
 
 if TYPE_CHECKING:
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+    from syncedmem.model import Machine
+
 PORT = ("--command", shlex.join(command_of("right")), "--timeout", "60")
 POOL = "mutants.allocator:Pool"
 
 # What somebody has written, though it begins as our files do; and each way to lose it, of which {} is the file.
 PAGE = b"<!doctype html>\n<html>\n<title>Mine</title>\n"
+CAPTIONED = str(export("html")).encode() + b"<p>Mine</p>\n"
+QUOTING = PAGE + f"<!-- {SIGN} -->\n".encode()
 PICTURE = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>\n'
 PIXELS = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x05\xdc\x00\x00\x07]\x08\x02\x00\x00\x00\xf5$\rg\x00\x00\x00\x06bKGD"
@@ -43,7 +48,11 @@ QUICK: dict[str, tuple[str, bytes]] = {
     "diagram -o {}/x.puml": ("x.puml", b"@startuml\ntitle Mine\n@enduml\n"),
     "diagram --format mermaid -o {}/README.md": ("README.md", b"# Mine\n"),
     "diagram -o {}/x.tla": ("x.cfg", b"CONSTANT Mine = 3\n"),
+    "diagram -o {}/own.html": ("own.html", CAPTIONED),
+    "diagram --machine early -o {}/own.html": ("own.html", QUOTING),
     "explore -o {}/x.html": ("x.html", PAGE),
+    "fuzz {}/x.hpp --write-target cpp": ("x.hpp", b"// Mine\n"),
+    "fuzz {}/x.rs --write-target rust": ("x.rs", b"// Mine\n"),
     "diff caffe early --json {}/x.json": ("x.json", DATA),
     "verify --model caffe --json {}/x.json": ("x.json", DATA),
     "vectors --suite modes --out {}": ("vector.schema.json", b'{\n  "$schema": "mine"\n}\n'),
@@ -196,11 +205,7 @@ def test_the_reports_of_fuzz_are_replaced(monkeypatch: pytest.MonkeyPatch, tmp_p
     codes = [fuzz(monkeypatch, report_of(), *arguments).exit_code for _ in range(2)]
 
     assert [0, 0] == codes
-    assert [] == [path for path in tmp_path.iterdir() if not (path.is_dir() or any(is_ours(path)))]
-
-
-def is_ours(path: Path) -> list[bool]:
-    return [not is_other(path, sign) for sign in SIGNS.values()]
+    assert [] == [path for path in tmp_path.iterdir() if is_other(path)]
 
 
 @pytest.mark.parametrize("content", [b"mine", DATA, b'{"target": 3', b"[" * 100_000, b""])
@@ -232,7 +237,7 @@ def test_the_files_of_an_earlier_run_are_replaced(command: str, tmp_path: Path) 
     arguments = [command, *given[command], "--out", str(tmp_path / "out"), "--json", str(tmp_path / "x.json")]
 
     assert [0, 0] == [run(*arguments).exit_code for _ in range(2)]
-    assert all(any(is_ours(path)) for path in tmp_path.rglob("*.*") if path.is_file())
+    assert [] == [path for path in tmp_path.rglob("*.*") if path.suffix != ".py" and is_other(path)]
 
 
 def test_a_program_takes_the_name_of_no_other_file(tmp_path: Path) -> None:
@@ -249,19 +254,48 @@ def test_a_program_takes_the_name_of_no_other_file(tmp_path: Path) -> None:
     assert 3 == len([*tmp_path.iterdir()])
 
 
-@pytest.mark.parametrize("name", [name for name, kind in FORMATS.items() if kind.extension not in ("png", "pdf")])
-def test_an_empty_file_and_a_drawing_are_ours_whatever_machine_is_drawn(name: str, tmp_path: Path) -> None:
-    """But a table or a text that begins with a title is known by that."""
-    file, titled = tmp_path / "x", name in ("markdown", "text", "latex")
-    ways: list[dict[str, Any]] = [{"edition": item} for item in ("caffe", "early", *(() if titled else (PETSC, TCP)))]
-    if FORMATS[name].direction:
-        ways.append({"direction": Direction.RIGHT})
-    for options in ways:
-        content = str(export(name, **options)).encode()
-        for old in (b"", str(export(name)).encode()):
-            file.write_bytes(old)
+WRITTEN = [
+    *(f"diagram --format {name} -o {{}}/x.{kind.extension}" for name, kind in FORMATS.items()),
+    *(command for command in QUICK if not command.startswith("diagram")),
+]
 
-            assert not is_other(file, content), options
+
+@pytest.mark.parametrize("command", WRITTEN)
+def test_a_file_is_ours_by_its_sign_alone(command: str, tmp_path: Path) -> None:
+    """It is replaced as it was written; without the sign it is somebody else's, and nothing changes."""
+    arguments = words(command, tmp_path)
+    code = run(*arguments).exit_code
+    written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    assert code == run(*arguments).exit_code == int(command.startswith("diff"))
+    assert written
+    for path, content in written.items():
+        unsigned = content.replace(SIGN.encode(), b"@generated by somebody")
+        path.write_bytes(unsigned)
+        assert isinstance(run(*arguments).exception, FileAccessError)
+        assert unsigned == path.read_bytes() != content
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in FORMATS.items() if kind.extension not in ("png", "pdf")])
+@pytest.mark.parametrize("machine", [PETSC, TCP])
+def test_the_sign_is_found_whatever_machine_is_drawn(name: str, machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(signed(str(export(name, edition=machine)), FORMATS[name].extension))
+
+    assert not is_other(tmp_path / "x")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n"])
+def test_an_empty_file_is_replaced(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.svg").write_bytes(content)
+
+    assert 0 == run("diagram", "-o", str(tmp_path / "x.svg")).exit_code
+
+
+def test_blanks_before_a_text_do_not_make_a_file_empty(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\n" * 5000 + b"mine")
+
+    assert is_other(tmp_path / "x")
 
 
 # --- what is no file
@@ -292,5 +326,5 @@ def test_a_device_and_a_pipe_are_written_to(tmp_path: Path) -> None:
     os.close(reader)
 
     assert [0, 0, 0] == codes
-    assert found.startswith(b'{\n  "machines"')
+    assert {"caffe"} == {*json.loads(found)["machines"]}
     assert (tmp_path / "null").is_symlink()

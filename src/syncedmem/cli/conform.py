@@ -145,7 +145,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
         wanted = replace(wanted, shared=Shared())
     limits = limits_of(timeout, MEMORY)
     port = named_port(target, command, machine, policy)
-    check_places("conform", json_path, junit, out, force=force)
+    check_places(json_path, junit, out, force=force)
     folder = RunFolder(out, "conform", port.as_written, force=force)
     known: set[str] = set()
 

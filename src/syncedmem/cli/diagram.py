@@ -17,7 +17,7 @@ from syncedmem.model.exports.options import export_options
 from syncedmem.model.files import read_text
 
 from .options import Force  # noqa: TC001 -- typer reads it
-from .output import file_place, is_other, place, read_bytes, write, write_over
+from .output import file_place, is_other, place, read_bytes, signed, write, write_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -133,9 +133,9 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     if path is None:
         write(None, text)
         return
-    files = {path: text.encode() if isinstance(text, str) else text}
+    files = {path: signed(text, FORMATS[name].extension) if isinstance(text, str) else text}
     if name == "tla" and path.suffix == ".tla":
-        files[path.with_suffix(".cfg")] = tla_config(machine or DEFAULT).encode()
+        files[path.with_suffix(".cfg")] = signed(tla_config(machine or DEFAULT), "cfg")
     if check:
         _compare(files)
     else:
@@ -150,7 +150,7 @@ def _compare(files: Mapping[Path, bytes]) -> None:
             typer.echo(f"{path} does not exist: write it without --check", err=True)
             continue
         again = _AGAIN
-        if path.is_symlink() or is_other(path, files[path]):
+        if path.is_symlink() or is_other(path):
             again = f"it is {'a link' if path.is_symlink() else 'another kind of file'}, which only --force replaces"
         typer.echo(f"{path} is not up to date: {again}", err=True)
     if stale:

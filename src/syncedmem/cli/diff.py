@@ -47,7 +47,7 @@ def diff(
     """
     from syncedmem.model.difference import compare
 
-    check_report("--json", json_path, "diff", force=force)
+    check_report("--json", json_path, force=force)
     differences = compare(machine_named(one), machine_named(other))
     console = Console(stderr=json_path == "-", highlight=False, soft_wrap=True)
     widen(console)

@@ -11,7 +11,7 @@ from syncedmem.model.caffe import DEFAULT
 from syncedmem.model.exports.declared import MACHINE, machine_named
 
 from .options import Force  # noqa: TC001 -- typer reads it
-from .output import check_place, file_place, write, write_over
+from .output import check_place, file_place, signed, write, write_over
 
 __all__ = ["explore"]
 
@@ -54,9 +54,9 @@ def explore(
 
     path = file_place(out)
     if path is not None:
-        check_place(path, "explore", force=force)
+        check_place(path, force=force)
     page = explorer_page(DEFAULT if edition is None else machine_named(edition))
     if path is None:
         write(None, page)
     else:
-        write_over({path: page.encode()}, force=force)
+        write_over({path: signed(page, "html")}, force=force)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 
-from .output import SIGNS, as_text, is_other, named, write_over
+from .output import as_text, is_other, named, signed, write_over
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,11 +34,11 @@ class RunFolder:
     ----------
     out : Path
     command : str
-        Of `SIGNS`: the kind of its report.
+        Of `_FINDINGS`.
     target : str
         The target, as a command line has it.
     force : bool
-        Whether a report that another program wrote is replaced.
+        Whether a report that no command wrote is replaced.
 
     Attributes
     ----------
@@ -80,13 +80,13 @@ class RunFolder:
                 write_over({self._out / name: text.encode()}, force=True, within=self._out)
                 self._written[name] = text
         data = as_text({**report, "target": self._target, "files": [*texts]})
-        write_over({self._out / _REPORT: data.encode()}, force=self._force, within=self._out)
+        write_over({self._out / _REPORT: signed(data, "json")}, force=self._force, within=self._out)
 
     def _start(self) -> None:
         """Remove the files that the report of a run before on this target lists, and no others."""
         report, started = self._out / _REPORT, self._started
         self._started = True
-        if started or is_other(report, SIGNS[self._command]):
+        if started or is_other(report):
             return
         try:
             data = parsed_json(str(report), read_text(report, "a report"))

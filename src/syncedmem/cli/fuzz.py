@@ -25,7 +25,7 @@ from syncedmem.model.defaults import FUZZ
 from .display import progress_bars, sayer
 from .folder import RunFolder
 from .options import Force, JsonFile, JunitFile  # noqa: TC001 -- typer reads them
-from .output import check_places, place, write_over, write_reports
+from .output import check_places, place, signed, write_over, write_reports
 from .replay import replaying
 from .signals import interruptible
 
@@ -186,7 +186,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         _write_header(write_target, target, force=force)
         return
     console = Console(stderr="-" in (json_path, junit), emoji=False)
-    check_places("fuzz", json_path, junit, out, force=force)
+    check_places(json_path, junit, out, force=force)
     found = _FindingFiles(RunFolder(out, "fuzz", target, force=force), console)
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
@@ -230,8 +230,9 @@ def _write_header(language: str, target: str, *, force: bool) -> None:
     if language not in _HEADERS:
         raise InvalidArgumentError("--write-target", language, f"one of {', '.join(_HEADERS)}")
     path = place("TARGET", target, "header")
-    shims = files("syncedmem.spec.fuzz.shims")
-    write_over({path: shims.joinpath(_HEADERS[language]).read_bytes()}, force=force)
+    name = _HEADERS[language]
+    text = files("syncedmem.spec.fuzz.shims").joinpath(name).read_text(encoding="utf-8")
+    write_over({path: signed(text, name.partition(".")[2])}, force=force)
     typer.echo(f"{path}: its first lines say how to use it")
 
 

@@ -29,7 +29,7 @@ from .options import (
     limits_of,
     one_of,
 )
-from .output import as_text, check_place, check_report, write_over, write_report
+from .output import as_text, check_place, check_report, signed, write_over, write_report
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -114,10 +114,10 @@ def learn(  # noqa: PLR0913 -- the options of the command
     one_of("--edition", edition, EDITIONS)
     limits = limits_of(timeout, memory)
     port = named_port(target, command, machine)
-    check_report("--json", json_path, "learn", force=force)
+    check_report("--json", json_path, force=force)
     folder = RunFolder(out, "learn", port.as_written, force=force)
-    for name, kind in {"report.json": "learn", "machine.svg": "svg"}.items():
-        check_place(out / name, kind, force=force, within=out)
+    for name in ("report.json", "machine.svg"):
+        check_place(out / name, force=force, within=out)
     wanted = LearnWanted(level or "", edition or "", extra, steps, seed)
     with progress_bars(console, TextColumn("{task.fields[calls]} calls")) as progress:
         report = learned(port, wanted, limits, progress=_Bar(progress).show)
@@ -130,7 +130,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
     try:
         folder.keep({path: "\n".join((*file.statements, "")) for path, (_, file) in files.items()}, report.as_json())
         if report.picture:
-            write_over({out / "machine.svg": report.picture.encode()}, force=force, within=out)
+            write_over({out / "machine.svg": signed(report.picture, "svg")}, force=force, within=out)
     except FileAccessError as error:
         unwritten = error  # what was learned is printed all the same
     if not report.stopped:

@@ -1,6 +1,7 @@
 """Where commands write: a file or standard output, and one clear error where that does not work.
 
-A file that no command of the same kind made is replaced only with ``--force``: `refuse_others` is the one rule.
+A file that a command writes has the `SIGN`.  One without it is replaced only with ``--force``: `refuse_others` is the
+one rule.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from syncedmem.model.errors import FileAccessError, InvalidArgumentError
-from syncedmem.model.files import write_whole
+from syncedmem.model.files import SIGN, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
 __all__ = [
-    "SIGNS",
     "as_text",
     "check_place",
     "check_places",
@@ -35,6 +35,7 @@ __all__ = [
     "printable",
     "read_bytes",
     "refuse_others",
+    "signed",
     "write",
     "write_over",
     "write_report",
@@ -44,45 +45,30 @@ __all__ = [
 STANDARD_OUTPUT = "standard output"
 _LONGEST_LINE = 2_000
 """In characters; a line of a text that may be somebody else's is cut there."""
-_BEGIN = 16
-"""So many bytes at the beginning are enough to know a file of a format without a sign again."""
-_READ = 1 << 16
-"""So many bytes at both ends of a file are looked at: a PDF says at its end who made it."""
+_READ = 1 << 10
+"""So many bytes at the beginning of a file are looked at."""
+_END = 1 << 16
+"""So many at the end of a PDF: behind its properties is the table of its parts."""
 
-SIGNS: Mapping[str, re.Pattern[bytes]] = {
-    kind: re.compile(pattern, re.DOTALL)
-    for kind, pattern in {
-        # Reports: their first keys, in our layout.
-        "fuzz": rb'\{\n  "format": \d+,\n  "target": [^\n]*,\n  "kind": ',
-        "conform": rb'\{\n  ("target": [^\n]*,\n  "files": \[|"name": [^\n]*,\n  "profile": )',
-        "learn": rb'\{\n  "name": [^\n]*,\n  "edition": [^\n]*,\n  "level": ',
-        "verify": rb'\{\n  "format": \d+,\n  "syncedmem": ',
-        "verify --model": rb'\{\n  "machine": [^\n]*,\n  "counts": \{',
-        "diff": rb'\{\n  "machines": \[\n    [^\n]*,\n    [^\n]*\n  \],\n  "same": ',
-        "junit of fuzz": rb'<\?xml [^\n]*>\n<testsuite [^\n]*>\n  <testcase classname="syncedmem\.fuzz"',
-        "junit of conform": rb'<\?xml [^\n]*>\n<testsuite [^\n]*>\n  <testcase classname="syncedmem\.conform"',
-        "header of fuzz": rb"// Exports [^\n]*, so that `syncedmem fuzz` can call ",
-        "c of fuzz": rb"/\* Found by syncedmem fuzz: ",
-        "replay": rb'\{\s*"format": \d+,\s*"kind": "syncedmem allocator replay"',
-        # Pages: "data-theme-key" is the explorer's own.
-        "explore": rb'<!doctype html>\n<html lang="en" data-theme-key="',
-        "page of verify": rb"<!doctype html>\n<html [^\n]*\n<head>\n<meta [^\n]*\n<meta [^\n]*\n<title>syncedmem: ",
-        "vectors": rb'\{"format":\d+,"id":"[0-9a-f]+","suite":',
-        "schema of vectors": rb'\{\n  "\$schema": [^\n]*,\n  "title": "A test vector of syncedmem',
-        # Formats of which others have files that begin with the same bytes, or the beginning of which has the title.
-        "svg": rb'<svg xmlns="http://www\.w3\.org/2000/svg" class="smd"',
-        "png": rb"\x89PNG\r\n\x1a\n.{25}....tEXtSoftware\0syncedmem",
-        "pdf": rb"%PDF-.*/Creator \(syncedmem\)",
-        "mermaid": rb'%%\{init: \{"state": \{"nodeSpacing": ',
-        "dot": rb"digraph machine \{\n  label=",
-        "plantuml": rb'@startuml\ntitle [^\n]*\nhide empty description\n(left to right direction\n)?state "',
-        "xstate": rb'\{\n  "id": [^\n]*,\n  "initial": ',
-        "c and promela": rb"/\* [^\n]*\. Made by syncedmem diagram\.",
-        "rust": rb"//! [^\n]*\. Made by syncedmem diagram\.",
-        "tla": rb"---- MODULE \w+ ----\n\\\* [^\n]*\. Made by syncedmem diagram\.",
-    }.items()
+_SIGNED: Mapping[str, str] = {
+    **dict.fromkeys(("svg", "html", "xml"), "{first}\n<!-- {sign} -->\n"),
+    **dict.fromkeys(("h", "pml"), "/* {sign} */\n{first}\n"),
+    **dict.fromkeys(("dot", "hpp", "rs"), "// {sign}\n{first}\n"),
+    "cfg": "\\* {sign}\n{first}\n",
+    # JSON has no comments; this is the key that JSON Schema has for them.
+    "json": '{first}\n  "$comment": "{sign}",\n',
+    "md": "<!-- {sign} -->\n\n{first}\n",
+    "mmd": "{first}\n%% {sign}\n",
+    "puml": "{first}\n' {sign}\n",
+    "tex": "% {sign}\n{first}\n",
+    "tla": "{first}\n\\* {sign}\n",
+    "txt": "{sign}\n{first}\n",
 }
-"""How the files of a kind begin, whatever is in them.  By that a command knows its own files again."""
+"""Where the sign stands, by the extension of a format: beside its first line, in a comment.
+
+Pictures in pixels and for print, and vectors, have it from where they are made.  Files of findings have none: they
+replace nothing, and what a port reads may have no line that is no request.
+"""
 
 
 def place(option: str, text: str, kind: str) -> Path:
@@ -97,21 +83,19 @@ def file_place(text: str) -> Path | None:
     return None if text == "-" else place("--out", text, "file")
 
 
-def check_place(path: Path, kind: str, *, force: bool, within: Path | None = None) -> None:
+def check_place(path: Path, *, force: bool, within: Path | None = None) -> None:
     """Refuse a path now that `write_over` would refuse later, after work that would be lost.  Nothing is made.
 
     Parameters
     ----------
     path : Path
-    kind : str
-        Of `SIGNS`: what will be written there.
     force, within
         As for `refuse_others`.
     """
     with named(str(path)):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        refuse_others(path, SIGNS[kind], force=force, within=within)
+        refuse_others(path, force=force, within=within)
         if _is_special(path):
             return
         folder = next(parent for parent in path.absolute().parents if parent.exists())
@@ -124,7 +108,7 @@ def check_place(path: Path, kind: str, *, force: bool, within: Path | None = Non
         raise FileAccessError(str(path.parent), error.strerror or str(error), error.errno) from error
 
 
-def refuse_others(path: Path, like: bytes | re.Pattern[bytes], *, force: bool, within: Path | None = None) -> None:
+def refuse_others(path: Path, *, force: bool, within: Path | None = None) -> None:
     """Refuse to replace what no command has made: a file that somebody wrote, and a symbolic link.
 
     What is no file, such as a pipe or a device, is not replaced by `write`, and so it is not refused.  Nor is a name
@@ -133,8 +117,6 @@ def refuse_others(path: Path, like: bytes | re.Pattern[bytes], *, force: bool, w
     Parameters
     ----------
     path : Path
-    like : bytes or pattern
-        What would be written there, or the sign of its kind.
     force : bool
         Whether a file and a link are replaced all the same; what a link leads to stays.
     within : Path, optional
@@ -147,11 +129,10 @@ def refuse_others(path: Path, like: bytes | re.Pattern[bytes], *, force: bool, w
         return
     if path.is_symlink() and not _is_open(path):
         raise FileAccessError(str(path), "it is a symbolic link, which is not followed; --force replaces the link")
-    if is_other(path, like):
+    if is_other(path):
         raise FileAccessError(
             str(path),
-            "it is there, and does not begin like a file that this command writes, so somebody else may have written "
-            "it; --force replaces it",
+            f"it is there without the sign {SIGN!r}, so somebody else may have written it; --force replaces it",
         )
 
 
@@ -204,7 +185,7 @@ class _Report(Protocol):
     def as_junit(self) -> str: ...
 
 
-def check_places(command: str, json_path: str | None, junit: str | None, out: Path, *, force: bool) -> None:
+def check_places(json_path: str | None, junit: str | None, out: Path, *, force: bool) -> None:
     """Refuse places of reports that cannot be written to, before anything is tested.
 
     Raises
@@ -215,35 +196,35 @@ def check_places(command: str, json_path: str | None, junit: str | None, out: Pa
     """
     if json_path is not None and json_path == junit:
         raise InvalidArgumentError("--junit", junit, "another place than that of --json")
-    check_report("--json", json_path, command, force=force)
-    check_report("--junit", junit, f"junit of {command}", force=force)
-    check_place(out / "report.json", command, force=force, within=out)
+    check_report("--json", json_path, force=force)
+    check_report("--junit", junit, force=force)
+    check_place(out / "report.json", force=force, within=out)
 
 
-def check_report(option: str, where: str | None, kind: str, *, force: bool) -> None:
+def check_report(option: str, where: str | None, *, force: bool) -> None:
     """Refuse a place for a report, as `check_place` does; without one, and for ``-``, there is nothing to refuse."""
     if where not in (None, "-"):
-        check_place(place(option, str(where), "file"), kind, force=force)
+        check_place(place(option, str(where), "file"), force=force)
 
 
 def write_reports(report: _Report, json_path: str | None, junit: str | None, *, force: bool) -> list[FileAccessError]:
     """Write the reports that were asked for; return why one could not be written."""
     errors: list[FileAccessError] = []
-    texts = {json_path: as_text(report.as_json()), junit: report.as_junit()}
-    for where, text in texts.items():
+    texts = {json_path: (as_text(report.as_json()), "json"), junit: (report.as_junit(), "xml")}
+    for where, (text, extension) in texts.items():
         try:
-            write_report(where, text, force=force)
+            write_report(where, text, extension, force=force)
         except FileAccessError as error:
             errors.append(error)
     return errors
 
 
-def write_report(where: str | None, text: str, *, force: bool) -> None:
+def write_report(where: str | None, text: str, extension: str = "json", *, force: bool) -> None:
     """Write a report where it was asked for, which ``-`` is for standard output; without a place, nowhere."""
     if where == "-":
         write(None, text)
     elif where is not None:
-        write_over({Path(where): text.encode()}, force=force)
+        write_over({Path(where): signed(text, extension)}, force=force)
 
 
 def as_text(data: dict[str, Any]) -> str:
@@ -253,32 +234,37 @@ def as_text(data: dict[str, Any]) -> str:
 
 def write_over(files: Mapping[Path, bytes], *, force: bool, within: Path | None = None) -> None:
     """Write all of some files, or none if one of them is refused by `refuse_others`, which has the parameters."""
-    for path, data in files.items():
+    for path in files:
         with named(str(path)):
-            refuse_others(path, data, force=force, within=within)
+            refuse_others(path, force=force, within=within)
     for path, data in files.items():
         write(path, data, follow=False)
 
 
-def is_other(path: Path, like: bytes | re.Pattern[bytes]) -> bool:
-    """Whether there is a file that does not begin like what it would be replaced by."""
-    there = _ends(path) if path.is_file() else b""
-    return bool(there.strip()) and not _sign(like).match(there)
+def signed(text: str, extension: str) -> bytes:
+    """The contents of a file of this extension: the text with the sign."""
+    first, rest = text.split("\n", 1)
+    return (_SIGNED[extension].format(first=first, sign=SIGN) + rest).encode()
 
 
-def _sign(like: bytes | re.Pattern[bytes]) -> re.Pattern[bytes]:
-    """How files of the kind of one begin."""
-    if isinstance(like, re.Pattern):
-        return like
-    return next((sign for sign in SIGNS.values() if sign.match(like)), re.compile(re.escape(like[:_BEGIN])))
+def is_other(path: Path) -> bool:
+    """Whether there is a file that is not empty, and has no sign where signs stand.
 
-
-def _ends(path: Path) -> bytes:
-    """The beginning of a file, and its end."""
+    That is in the first two lines, so that a page may speak of the sign further down; in a PNG near the beginning, and
+    in a PDF at the end, among the properties.
+    """
+    if not path.is_file():
+        return False
+    sign = SIGN.encode()
     with named(str(path)), path.open("rb") as file:
         begin = file.read(_READ)
-        file.seek(max(file.seek(0, os.SEEK_END) - _READ, len(begin)))
-        return begin + file.read(_READ)
+        if begin.startswith(b"%PDF-"):
+            file.seek(max(file.seek(0, os.SEEK_END) - _END, 0))
+            return b"/Creator (%b)" % sign not in file.read()
+        if begin.startswith(b"\x89PNG"):
+            return b"tEXtComment\0%b" % sign not in begin
+        lines = begin.split(b"\n", 2)[:2]
+        return bool(begin.strip() or file.read(1)) and not any(sign in line for line in lines)
 
 
 def printable(text: str, *, in_one_line: bool) -> str:

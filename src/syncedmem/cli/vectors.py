@@ -91,10 +91,10 @@ def _check_places(folder: Path, wanted: Sequence[str], machine: Machine | None, 
     """Refuse a folder in which something else is in the place of a file, before vectors are computed."""
     from syncedmem.spec.vectors.files import SCHEMA, is_chosen
 
-    check_place(folder / SCHEMA, "schema of vectors", force=force, within=folder)
+    check_place(folder / SCHEMA, force=force, within=folder)
     for name in _names(machine):
         if is_chosen(f"{name}.jsonl", wanted):
-            check_place(folder / f"{name}.jsonl", "vectors", force=force, within=folder)
+            check_place(folder / f"{name}.jsonl", force=force, within=folder)
 
 
 def _compare(folder: Path, wanted: Sequence[str], machine: Machine | None, policy: Policy | None) -> None:

@@ -18,7 +18,7 @@ from syncedmem.model.interface import DeviceType
 from .display import progress_bars, table, widen
 from .machines import POLICY, machine_and_policy
 from .options import Force  # noqa: TC001 -- typer reads it
-from .output import as_text, check_place, check_report, write_over, write_report
+from .output import as_text, check_place, check_report, signed, write_over, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -118,9 +118,9 @@ def verify(  # noqa: PLR0913 -- options
     names = tuple(dict.fromkeys(device or CHECKED))
     # The report of some devices does not pass for that of all, nor take its place.
     folder = out or (DEFAULT_OUT if set(names) == set(CHECKED) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
-    check_place(folder / "index.html", "page of verify", force=force, within=folder)
-    check_place(folder / "report.json", "verify", force=force, within=folder)
-    check_report("--json", json_path, "verify", force=force)
+    check_place(folder / "index.html", force=force, within=folder)
+    check_place(folder / "report.json", force=force, within=folder)
+    check_report("--json", json_path, force=force)
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         result = run_verification(
             names,
@@ -131,7 +131,7 @@ def verify(  # noqa: PLR0913 -- options
         )
     result.named = tuple(device or ())
     data = as_text(result.as_json())
-    files = {folder / "index.html": page(result).encode(), folder / "report.json": data.encode()}
+    files = {folder / "index.html": signed(page(result), "html"), folder / "report.json": signed(data, "json")}
     write_over(files, force=force, within=folder)
     widen(console)
     _print_verification(console, result)
@@ -147,7 +147,7 @@ def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | No
     from syncedmem.spec.memory.policy import mute_calls
     from syncedmem.verification import verify_machine
 
-    check_report("--json", json_path, "verify --model", force=force)
+    check_report("--json", json_path, force=force)
     try:
         verdict = verify_machine(machine, policy)
     except UnfitPolicyError as error:
