@@ -35,8 +35,8 @@ FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
 _ZONE = 256
 """Bytes on each side of a block; so many keep the alignment of every device."""
 
-_QUARANTINE = 4 << 20
-"""How many bytes of released blocks are kept at most, the last ones.  When the upstream is full, none are kept."""
+_QUARANTINE, _MOST_BLOCKS = 4 << 20, 4096
+"""How many bytes and how many released blocks are kept at most, the last ones; none when the upstream is full."""
 
 _AFTER = "somebody wrote after its release into"
 
@@ -178,7 +178,7 @@ class GuardingAllocator(Adaptor):
     def _let_out(self, size: int) -> None:
         """Let blocks leave the quarantine, the oldest first, until `size` more bytes fit in."""
         kept = self._kept
-        while kept.byte_size + size > _QUARANTINE:
+        while kept.byte_size + size > _QUARANTINE or len(kept.blocks) >= _MOST_BLOCKS:
             oldest = kept.take()
             if oldest is None:  # none is left; another thread may have taken the last one
                 return

@@ -25,7 +25,7 @@ NOT_LOCKED = "cuda13"
 @pytest.fixture
 def sbom(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Any]:
     """A function that makes the SBOM of our package, with a text in place of hashes.txt."""
-    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.syspath_prepend(str(FOLDER))  # pyright: ignore[reportUnknownMemberType] -- pytest does not declare it
     wheel = tmp_path / "syncedmem.whl"
     with ZipFile(wheel, "w") as files:
         files.writestr("syncedmem.dist-info/METADATA", str(metadata("syncedmem")))

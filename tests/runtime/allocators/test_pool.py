@@ -368,8 +368,8 @@ def test_a_block_that_the_upstream_does_not_take_stays_idle(finish: Any) -> None
 
 @pytest.mark.parametrize("finish", [PoolAllocator.trim, PoolAllocator.close])
 def test_a_block_that_is_gone_already_keeps_no_other_block_idle(finish: Any) -> None:
-    """Somebody released an idle block behind the pool's back: that is told, the others go, and it is not asked again."""
-    upstream = SimulatedDeviceAllocator()
+    """Somebody released an idle block behind the pool's back: that is told, and the others go."""
+    upstream: Any = SimulatedDeviceAllocator()
     pool = PoolAllocator(upstream)
     for block in [pool.allocate(size) for size in (1, 2, 3)]:
         pool.release(block)
