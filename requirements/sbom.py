@@ -78,9 +78,9 @@ def _requirements(name: str) -> list[str]:
 
 def licence(name: str) -> str:
     """The licence of an installed package: an expression, or what stands in its place in older metadata."""
-    about = installed(name)
+    about: Any = installed(name)  # the type of it has no `get`, and without that a field that is missing is an error
     classes = [text.rsplit(" :: ", 1)[1] for text in about.get_all("Classifier", []) if text.startswith("License ::")]
-    stated = about["License-Expression"] or (about["License"] or "").split("\n")[0] or " AND ".join(classes)
+    stated = about.get("License-Expression") or about.get("License", "").split("\n")[0] or " AND ".join(classes)
     if not (stated or name in LICENCES):
         sys.exit(f"{name} does not say its licence: name it in LICENCES")
     return stated or LICENCES[name]
@@ -99,7 +99,7 @@ def sbom(wheel: Path, hashes: str) -> dict[str, Any]:
         "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, told)}",
         "version": 1,
         "metadata": {
-            "component": root | {"licenses": [{"license": {"name": about["License-Expression"]}}]},
+            "component": root | {"licenses": [{"license": {"name": about.get("License-Expression")}}]},
             "properties": [{"name": "syncedmem:not-locked", "value": name} for name in others],
         },
         "components": components,

@@ -11,6 +11,7 @@ import pytest
 from command_fixtures import run
 from machines import EXAMPLES, MSI, ODD
 
+from syncedmem.cli.output import signed
 from syncedmem.explorer import explorer_material, explorer_page
 from syncedmem.model import EDITIONS, Machine, Row, caffe
 from syncedmem.model.errors import InvalidExportError
@@ -113,7 +114,7 @@ def test_the_command_writes_the_page_of_any_machine(arguments: list[str], machin
     result = run("explore", *given, "-o", str(page))
 
     assert (result.exit_code, result.output) == (0, "")
-    assert page.read_text(encoding="utf-8") == explorer_page(machine)
+    assert page.read_bytes() == signed(explorer_page(machine), "html")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from command_fixtures import run
 
+from syncedmem.cli.output import signed
 from syncedmem.model.exports.blocks import END, MARK
 from syncedmem.model.exports.formats import export, tla_config
 
@@ -123,16 +124,17 @@ def test_options_stand_in_the_marks(readme: Path) -> None:
 def test_a_module_of_tla_has_its_configuration_beside_it(tmp_path: Path) -> None:
     file, config = tmp_path / "m.tla", tmp_path / "m.cfg"
     assert diagram("-o", str(file)).exit_code == 0
-    assert (export("tla"), tla_config()) == (file.read_text(encoding="utf-8"), config.read_text(encoding="utf-8"))
+    module, configuration = signed(str(export("tla")), "tla"), signed(tla_config(), "cfg")
+    assert (module, configuration) == (file.read_bytes(), config.read_bytes())
     assert diagram("-o", str(file), "--check").exit_code == 0
 
     config.write_text("mine\n", encoding="utf-8")
     assert f"{config} is not up to date: it is another kind of file" in diagram("-o", str(file), "--check").stderr
     refused = diagram("-o", str(file), "--edition", "early")
-    assert f"{config}: it is there, and does not begin like" in str(refused.exception)
-    assert export("tla") == file.read_text(encoding="utf-8")
+    assert f"{config}: it is there without the sign" in str(refused.exception)
+    assert module == file.read_bytes()
     assert diagram("-o", str(file), "--force").exit_code == 0
-    assert tla_config() == config.read_text(encoding="utf-8")
+    assert configuration == config.read_bytes()
 
 
 def test_a_format_that_is_gone_is_refused_in_a_mark(readme: Path) -> None:
