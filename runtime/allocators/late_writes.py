@@ -8,6 +8,7 @@ next owner, who has done nothing wrong.  So a checked owner leaves the pool `Lat
 from __future__ import annotations
 
 import atexit
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakSet
@@ -137,8 +138,12 @@ def tell_at_exit(thing: Telling) -> None:
         _telling.add(thing)
 
 
+# A sub-interpreter that nobody has ended ends while the main one is torn down.  A thread that gives up the GIL then, as
+# NumPy does to compare, never gets it back, and the process would not end: so what was not told by then is not told.
 @atexit.register
 def _tell_all() -> None:
+    if sys.is_finalizing():
+        return
     with _lock:
         remaining = list(_telling)
     for thing in remaining:

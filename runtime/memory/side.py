@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncedmem.model import AllocationError, InvalidPointerError, ReleaseError, SyncedMemoryError
@@ -33,16 +35,38 @@ __all__ = ["Ending", "Side", "finalise"]
 class Ending(Protocol):
     """What gives something back when nobody has it any more."""
 
+    flights: list[Flight]
+
     def end(self) -> None:
         """Give it back."""
+
+
+def _is_main_interpreter() -> bool:
+    for name in ("_interpreters", "_xxsubinterpreters"):  # since Python 3.13, and before
+        with suppress(ImportError):
+            interpreters: Any = import_module(name)
+            return bool(interpreters.get_current() == interpreters.get_main())
+    return True
+
+
+_is_stuck: Callable[[], bool] = bool if _is_main_interpreter() else sys.is_finalizing
+"""Whether a thread that gives up the GIL now never gets it back."""
 
 
 # The finaliser of sides and of what has sides: if an interrupt keeps one of the two from doing its work, the other does
 # it.  Not `weakref.finalize`: it frees at the exit what other handlers of the exit still use, or never.  At the exit of
 # the interpreter the globals of modules may be gone, so that nothing works; then the memory goes with the process.  The
 # function that tells is a default for the same reason.
-def finalise(thing: Ending, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+#
+# A sub-interpreter that nobody has ended ends while the main one is torn down.  A thread that gives up the GIL then, as
+# NumPy does to compare or to fill, never gets it back, and the process never ends.  So at that time nothing is done
+# there, but for copies in flight, which use memory that Python frees next.
+def finalise(
+    thing: Ending, is_over: Callable[[], bool] = sys.is_finalizing, is_stuck: Callable[[], bool] = _is_stuck
+) -> None:
     """Give back what is left, because nobody has it any more."""
+    if is_stuck() and not getattr(thing, "flights", ()):  # an interrupt may have come while it was made
+        return
     try:
         thing.end()
     except ResourceWarning:
@@ -70,17 +94,18 @@ class Side:
     owner : DeviceAllocator or None
         The allocator that gets the block back; None if the memory is somebody else's, or there is none.  An owner
         without a pointer means that an allocation has begun.
+    flights : list of Flight
     read, write : callable or None
         They make a new view of the memory, to read and to write; None before somebody has asked for one.
     """
 
-    __slots__ = ("__weakref__", "_flights", "byte_size", "owner", "ptr", "read", "write")
+    __slots__ = ("__weakref__", "byte_size", "flights", "owner", "ptr", "read", "write")
 
     def __init__(
         self, byte_size: int, flights: list[Flight], ptr: Pointer = None, owner: DeviceAllocator | None = None
     ) -> None:
         self.byte_size: int = byte_size
-        self._flights = flights
+        self.flights = flights
         self.ptr: Pointer = ptr
         self.read: Callable[[], Any] | None = None
         self.write: Callable[[], Any] | None = None
@@ -149,7 +174,7 @@ class Side:
     def end(self) -> None:
         """Give the block back because its owner is gone, when the copies in flight are over."""
         if getattr(self, "owner", None) is not None:  # an interrupt may have come while this was made
-            self.give_back(None, "".join([flight.end() for flight in self._flights]))
+            self.give_back(None, "".join([flight.end() for flight in self.flights]))
 
     __del__ = finalise
 

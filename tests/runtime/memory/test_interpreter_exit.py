@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from subjects import devices
@@ -97,6 +98,9 @@ def test_a_finaliser_that_finds_its_module_empty_is_quiet() -> None:
 
     class Torn:
         disposed = 0
+
+        def __init__(self) -> None:
+            self.flights: list[Any] = []
 
         def end(self) -> None:
             self.disposed += 1

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -404,6 +405,32 @@ def test_what_is_written_before_the_exit_is_a_warning() -> None:
 
     assert 0 == status
     assert "RuntimeWarning: at the exit: byte 2 of the host side was written" in printed
+
+
+LEFT = """
+from syncedmem import Blob, Buffer, PoolAllocator, SimulatedDeviceAllocator, SyncedMemory
+memory = SyncedMemory(1 << 21, checked=True, device="simulated")
+alone = SyncedMemory(1 << 21, checked=True, device="cpu")
+kept = [alone.mutable_cpu_data(), memory.mutable_cpu_data(), memory.mutable_gpu_data()]
+buffer = Buffer(1 << 21, PoolAllocator(SimulatedDeviceAllocator()), checked=True)
+kept.append(buffer.ptr)
+blob = Blob((1 << 19,))
+kept.append((blob.mutable_cpu_data(), blob.mutable_gpu_data()))
+"""
+
+
+@pytest.mark.skipif(find_spec("_xxsubinterpreters") is None, reason="this Python has another module for it")
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "left to the end of the process"])
+def test_a_sub_interpreter_ends_with_what_is_left_in_it(*, ended: bool) -> None:
+    """One that nobody ends is ended while the process is, and a thread that gives up the GIL then never gets it back.
+
+    NumPy can be imported in one interpreter of a process only.
+    """
+    program = f"import _xxsubinterpreters as those\nit = those.create(isolated=False)\nthose.run_string(it, {LEFT!r})\n"
+    command = [sys.executable, "-W", "ignore", "-c", program + ("those.destroy(it)\n" * ended) + "print('here')"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert (0, "here\n", "") == (done.returncode, done.stdout, done.stderr)
 
 
 def _run(program: str, value: str) -> tuple[int, str]:
