@@ -7,6 +7,7 @@ each other.  It needs only Python's standard library.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import re
@@ -87,7 +88,8 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
 
     Until then the bytes are in a new file beside it.  Before its first byte the new file gets the permissions and, if
     the system allows it, the owner of the old file.  If anything is raised, the old file is still there, and the new
-    file is removed.  If the process is killed, a call on a later day removes its new file.
+    file is removed.  If the process is killed, the next call for a file in this folder removes its new file; where the
+    file system has no locks, one on a later day does.
 
     Parameters
     ----------
@@ -109,24 +111,34 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
     old = _replaced(name, follow)
     target = Path(os.path.realpath(name)) if follow else Path(name)
     _sweep(target.parent)
+    while not _put(target, old, write, name):
+        pass  # somebody took its new file for one that was left over
+    _sync_folder(target.parent)
+
+
+def _put(target: Path, old: os.stat_result | None, write: Callable[[IO[bytes]], object], name: str) -> bool:
+    """Put a new file in place of the old one; False if somebody has removed the new one before it was locked."""
     part = target.with_name(_PART.format(secrets.token_hex(8)))
     mode = 0o666 if old is None else 0o600
     try:
         # Not a file of `tempfile`: those are private, and nobody can ask which permissions a new file should have.
         with open(part, "xb", opener=partial(os.open, mode=mode)) as file:
+            _lock(file, wait=True)
+            if not os.fstat(file.fileno()).st_nlink:
+                return False
             if old is not None:
                 _make_alike(file, old)
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(target)
+            part.replace(target)  # while it is locked
     except BaseException as error:
         with suppress(OSError):
             part.unlink()
         if isinstance(error, OSError) and not isinstance(error, SyncedMemoryError):
             raise refused(name, error) from error
         raise
-    _sync_folder(target.parent)
+    return True
 
 
 def _replaced(name: str, follow: bool) -> os.stat_result | None:
@@ -148,14 +160,28 @@ def _make_alike(file: IO[bytes], old: os.stat_result) -> None:
     os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
 
 
+def _lock(file: IO[bytes], *, wait: bool) -> bool:
+    """Lock a new file as long as it is open; False if somebody else has it, or there are no locks here."""
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
 def _sweep(folder: Path) -> None:
-    """Remove new files that killed processes left in a folder: those to which nobody has written for a day."""
+    """Remove new files that killed processes left in a folder: nobody has them locked, or has written for a day."""
     with suppress(OSError):
         for name in filter(_PARTS.fullmatch, os.listdir(folder)):  # noqa: PTH208 -- half the time, and a folder may be full
             with suppress(OSError):
-                status = (folder / name).lstat()
-                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _DAY:
-                    (folder / name).unlink()
+                _remove_left_over(folder / name)
+
+
+def _remove_left_over(part: Path) -> None:
+    status = part.lstat()
+    if stat.S_ISREG(status.st_mode):
+        with part.open("rb") as file:
+            if _lock(file, wait=False) or time.time() - status.st_mtime > _DAY:  # also where there are no locks
+                part.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import stat
 import subprocess
 import sys
 import threading
-import time
 from operator import methodcaller
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -249,7 +249,8 @@ def test_a_disk_that_is_full_until_the_end_closes_the_file(tmp_path: Path) -> No
 
 
 @pytest.mark.deep
-def test_a_killed_save_leaves_the_old_file_and_a_save_on_another_day_tidies_up(tmp_path: Path) -> None:
+def test_a_killed_save_leaves_the_old_file_and_the_next_save_tidies_up(tmp_path: Path) -> None:
+    """It did so a day later."""
     path = tmp_path / "a"
     path.write_bytes(b"before")
     program = (
@@ -258,14 +259,11 @@ def test_a_killed_save_leaves_the_old_file_and_a_save_on_another_day_tidies_up(t
         "write_whole(sys.argv[1], write)"
     )
     done = subprocess.run([sys.executable, "-c", program, path], check=False)
-    write_whole(tmp_path / "b", put(b"other"))
-    left, *others = names(tmp_path)
-    yesterday = time.time() - 25 * 60 * 60
-    os.utime(tmp_path / left, (yesterday, yesterday))
+    left = names(tmp_path)
     write_whole(tmp_path / "b", put(b"other"))
 
-    assert (-signal.SIGKILL, ["a", "b"], b"before") == (done.returncode, others, path.read_bytes())
-    assert others == names(tmp_path)
+    assert (-signal.SIGKILL, 2, b"before") == (done.returncode, len(left), path.read_bytes())
+    assert ["a", "b"] == names(tmp_path)
 
 
 def test_two_that_save_at_once_leave_each_other_alone(tmp_path: Path) -> None:
@@ -301,6 +299,40 @@ def test_two_processes_that_save_all_the_time_get_no_error(tmp_path: Path) -> No
     assert [b""] * 3 == said
     assert ["a"] == names(tmp_path)
     assert (tmp_path / "a").read_bytes() in {letter * 1000 for letter in (b"x", b"y", b"z")}
+
+
+def test_a_file_that_was_taken_for_left_over_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may look at it before it is locked."""
+    locked = fcntl.flock
+
+    def late(file: IO[bytes], how: int) -> None:
+        if how == fcntl.LOCK_EX:
+            monkeypatch.setattr(fcntl, "flock", locked)
+            write_whole(tmp_path / "b", put(b"other"))
+        locked(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    write_whole(tmp_path / "a", put(b"mine"))
+
+    assert ["a", "b"] == sorted(names(tmp_path))
+    assert b"mine" == (tmp_path / "a").read_bytes()
+
+
+def test_a_file_system_without_locks_keeps_what_is_left_over_for_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(file: IO[bytes], how: int) -> None:
+        raise OSError(errno.ENOLCK, f"no locks: {file.fileno()}, {how}")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    (tmp_path / LEFT_OVER).touch()
+    write_whole(tmp_path / "a", put(b"first"))
+    early = names(tmp_path)
+    os.utime(tmp_path / LEFT_OVER, (0, 0))
+    write_whole(tmp_path / "a", put(b"second"))
+
+    assert {"a", LEFT_OVER} == set(early)
+    assert ["a"] == names(tmp_path)
 
 
 def test_what_only_looks_like_a_left_over_stays(tmp_path: Path) -> None:
