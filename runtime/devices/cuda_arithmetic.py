@@ -225,8 +225,10 @@ class CUDAArithmetic(Arithmetic):
         blocks = _EACH_SHAPE.blocks(y.nbytes)  # so many are always allowed: the limit is beyond 8 TiB
         # The kernel is compiled and the stream found first: an error after the kernel was queued would be too late.
         kernel, stream = self._kernels.get(name, y.dtype), self._cupy.cuda.get_current_stream()
-        kernel((blocks,), (_EACH_SHAPE.threads,), (alpha, x, y, y.size))
-        stream.synchronize()
+        try:
+            kernel((blocks,), (_EACH_SHAPE.threads,), (alpha, x, y, y.size))
+        finally:  # an interrupt can come when the kernel is queued
+            stream.synchronize()
 
     def _total(self, name: str, *arrays: Any) -> float:
         x, y = arrays[0], arrays[-1]

@@ -68,8 +68,12 @@ class KernelArithmetic(OpenCLArithmetic):
         # What a kernel writes through one buffer is undefined in another one over the same bytes.
         rows = [arrays[-1] if self._same(array, arrays[-1]) else array for array in arrays]
         with self._lock:
-            event = self._kernel(name, dtype)(*map(_stored, rows), factor, queue=self._queue)
-            event.wait()
+            kernel, queue = self._kernel(name, dtype), self._queue
+            try:
+                kernel(*map(_stored, rows), factor, queue=queue).wait()
+            except BaseException:  # an interrupt can come when the kernel is queued, and nothing says its event
+                queue.finish()
+                raise
 
     def _total(self, name: str, *arrays: Any) -> float:
         with self._lock:

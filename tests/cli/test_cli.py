@@ -436,7 +436,8 @@ def test_verify_refuses_a_variable_without_meaning_before_any_check(
 ) -> None:
     monkeypatch.setenv("SYNCEDMEM_DEVICE", "gpu")
 
-    assert "SYNCEDMEM_DEVICE='gpu'" in refused("verify", "--device", "cpu", "--steps", "0", "--out", tmp_path / "report")
+    said = refused("verify", "--device", "cpu", "--steps", "0", "--out", tmp_path / "report")
+    assert "SYNCEDMEM_DEVICE='gpu'" in said
     assert not [*tmp_path.iterdir()]
 
 

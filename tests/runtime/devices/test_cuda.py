@@ -381,6 +381,29 @@ def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monk
     assert 4 == blob.asum_data()
 
 
+def test_a_kernel_that_an_interrupt_meets_when_it_is_queued_is_waited_for(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It wrote to the array after the call had ended."""
+    arithmetic = device.arithmetic()
+    x = device.empty(64 << 20).view(np.float32)
+    arithmetic.scal(0.0, x)
+    kernels = arithmetic._kernels
+
+    def interrupted(name: str, dtype: Any) -> Any:
+        def launch(*arguments: Any) -> None:
+            kernels.get(name, dtype)(*arguments)
+            raise KeyboardInterrupt
+
+        return launch
+
+    monkeypatch.setattr(arithmetic, "_kernels", SimpleNamespace(get=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        arithmetic.scal(2.0, x)
+
+    assert cupy.cuda.get_current_stream().done
+
+
 def test_a_kernel_that_does_not_compile_is_one_error_and_changes_nothing(
     device: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -340,6 +340,11 @@ def test_a_view_of_fresh_memory_is_refused_in_a_child_of_a_fork(monkeypatch: pyt
 verdict = opencl_module.OpenCLDeviceAllocator().compiler
 
 
+def not_here(_: object) -> bool:
+    """In place of the question whether an OpenCL device is the processor."""
+    return False
+
+
 @pytest.mark.skipif(not verdict.works, reason=f"the compiler of OpenCL fails here: {verdict.reason}")
 def test_a_device_without_doubles_computes_in_floats(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it has no arithmetic on doubles, and computes sums in float."""
@@ -355,6 +360,31 @@ def test_a_device_without_doubles_computes_in_floats(device: Any, monkeypatch: p
         NoArithmeticError, match=r"scal is not for elements of type float64; it is for float16, .*, float32$"
     ):
         vectors.scal(2.0, device.empty(16).view(np.float64))
+
+
+@pytest.mark.skipif(not verdict.works, reason=f"the compiler of OpenCL fails here: {verdict.reason}")
+def test_a_kernel_that_an_interrupt_meets_when_it_is_queued_is_waited_for(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It wrote to the array after the call had ended."""
+    monkeypatch.setattr("syncedmem.runtime.devices.opencl.is_processor", not_here)
+    arithmetic: Any = arithmetic_of(device)
+    x = device.empty(64 << 20).view(np.float32)
+    arithmetic.scal(0.0, x)
+    kernel, events = arithmetic._kernel, list[Any]()
+
+    def interrupted(name: str, dtype: Any) -> Any:
+        def launch(*arguments: Any, **named: Any) -> Any:
+            events.append(kernel(name, dtype)(*arguments, **named))
+            raise KeyboardInterrupt
+
+        return launch
+
+    monkeypatch.setattr(arithmetic, "_kernel", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        arithmetic.scal(2.0, x)
+
+    assert [cl.command_execution_status.COMPLETE] == [event.command_execution_status for event in events]
 
 
 # --- devices whose compiler fails, and machines without a driver
