@@ -447,6 +447,8 @@ class SimulatedArray(NDArrayOperatorsMixin):
 
     def _write(self, work: Callable[..., object], operands: list[Any]) -> None:
         """Queue work that writes into this array; see `_computed`."""
+        if any(self._is_mine(operand) and self.shares(operand) for operand in operands):
+            work = partial(_with_copies, work, [])
         with self._space.entered():
             self._space.current_stream.put(partial(work, *_items_of(operands), out=self.lent()))
 
@@ -542,6 +544,13 @@ def _is_part(part: Any) -> bool:
     except TypeError:
         return False
     return not isinstance(part, bool | np.bool_)
+
+
+def _with_copies(work: Callable[..., object], copies: list[list[Any]], *items: Any, out: Any) -> None:
+    """Do work that writes to its own operands; if it is interrupted it is done again, so it gets copies, made once."""
+    if not copies:
+        copies.append([item.copy() if isinstance(item, np.ndarray) else item for item in items])
+    work(*copies[0], out=out)
 
 
 def _number_type(dtype: Any, expected: str) -> np.dtype[Any]:

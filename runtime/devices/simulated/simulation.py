@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Never, Self
 
 from syncedmem.model import InvalidArgumentError, NotCopyableError
-from syncedmem.model.errors import said
+from syncedmem.model.errors import said, words
 
 from ...allocators.pointers import as_integer, check_ordinal
 from .block import RED_ZONE, Block, Quarantine, SimulatedDeviceError, exclusive
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
     from types import TracebackType
+
+    _Entry = tuple[int, Callable[[], object], type[Exception]]
 
 __all__ = [
     "ORDINALS",
@@ -123,12 +125,7 @@ class SimulatedEvent:
         """
         with exclusive:
             while not self.done:
-                try:
-                    self._stream.run(self._position)
-                except (MemoryError, RecursionError):
-                    raise  # the operation is still queued, so a retry here might never end
-                except Exception:  # noqa: BLE001, S112 -- the stream has dropped the operation and recorded the failure
-                    continue
+                self._stream.perform_first()
             failure = self._before.later
             if failure is not None and failure.number <= self._position:
                 raise SimulatedDeviceError(failure.words)
@@ -175,7 +172,7 @@ class SimulatedStream:
         self.space = space
         self.number: int = number
         # Each operation with its number.  Numbers rise; after an interrupt one may be missing.
-        self._queue: deque[tuple[int, Callable[[], object]]] = deque()
+        self._queue: deque[_Entry] = deque()
         self._newest = 0
         self._failure = _Failure(0, "")  # the last one; none has this number
 
@@ -201,7 +198,8 @@ class SimulatedStream:
         ----------
         function : callable
             It is called with one ``numpy.ndarray`` for each of `arrays`, which shows the items themselves; those of a
-            read-only array cannot be written.  What it raises is told to those who wait for the stream.
+            read-only array cannot be written.  What it raises is told to those who wait for the stream.  One that
+            Ctrl-C interrupts is called again when somebody waits again.
         *arrays : SimulatedArray
             Arrays of this device.
 
@@ -219,7 +217,7 @@ class SimulatedStream:
             if not getattr(array, "belongs_to", _nowhere)(self.space):
                 raise InvalidArgumentError("arrays", array, f"arrays of {where}, as gpu_data() returns")
         with self.space.entered():
-            self.put(partial(function, *[array.lent() for array in arrays]))
+            self.put(partial(function, *[array.lent() for array in arrays]), Exception)
 
     def __enter__(self) -> Self:
         entered = self.space.entered_streams
@@ -232,12 +230,16 @@ class SimulatedStream:
         entered = self.space.entered_streams
         entered.streams = entered.streams[:-1]
 
-    def put(self, operation: Callable[[], object]) -> None:
-        """Queue an operation: it happens when somebody waits for the stream, or when the scheduler decides."""
+    def put(self, operation: Callable[[], object], failures: type[Exception] = SimulatedDeviceError) -> None:
+        """Queue an operation: it happens when somebody waits for the stream, or when the scheduler decides.
+
+        It has failed if it raises one of `failures`.  Any other exception is an interrupt: a signal handler raises what
+        it likes, and those who wait for this operation may be others than those who are interrupted.
+        """
         with exclusive:
             self.space.busy[self.number] = self
             self._newest = number = self._newest + 1
-            self._queue.append((number, operation))
+            self._queue.append((number, operation, failures))
 
     def record(self) -> SimulatedEvent:
         """An event after all operations that are queued so far."""
@@ -260,31 +262,41 @@ class SimulatedStream:
                 self.put(event.synchronize)
 
     def run(self, position: int) -> None:
-        """Perform queued operations, up to number `position`.
-
-        An operation that fails is dropped from the queue, as on a real device, and its error is raised here.  An
-        operation that is interrupted stays in the queue, and happens when somebody waits again.  ``MemoryError`` and
-        ``RecursionError`` count as interrupts.
-        """
+        """Perform queued operations, up to number `position`, or the first that fails, whose error is raised here."""
         with exclusive:
             while self.finished < position and self._queue:
-                entry = number, operation = self._queue[0]
+                error = self.perform_first()
                 try:
-                    operation()
-                except (MemoryError, RecursionError):
-                    raise
-                except Exception as error:
-                    try:
-                        words = str(error) if isinstance(error, SimulatedDeviceError) else said(error)
-                        failure = _Failure(number, words)
-                        if number > self._failure.number:  # else a finaliser has repeated it, and it failed there too
-                            self._failure.later = self._failure = failure  # no call comes between the two
-                    finally:  # at the exit of the interpreter nothing may be left that says what is wrong
-                        self._drop(entry)
-                    raise
-                self._drop(entry)
+                    if error is not None:
+                        raise error
+                finally:
+                    del error  # its traceback has this frame, which would keep it
 
-    def _drop(self, entry: tuple[int, Callable[[], object]]) -> None:
+    def perform_first(self) -> Exception | None:
+        """Perform the operation that was queued first; the caller holds the lock of the devices.
+
+        An operation that fails is dropped from the queue, as on a real device, and its error is the result.  One that
+        is interrupted stays in the queue, and happens when somebody waits again; the interrupt is raised here.
+        ``MemoryError`` and ``RecursionError`` count as interrupts.
+        """
+        entry = number, operation, failures = self._queue[0]
+        try:
+            operation()
+        except (MemoryError, RecursionError):
+            raise
+        except failures as error:
+            try:
+                text = words(error) if isinstance(error, SimulatedDeviceError) else said(error)
+                failure = _Failure(number, text)
+                if number > self._failure.number:  # else a finaliser has repeated it, and it failed there too
+                    self._failure.later = self._failure = failure  # no call comes between the two
+            finally:  # at the exit of the interpreter nothing may be left that says what is wrong
+                self._drop(entry)
+            return error
+        self._drop(entry)
+        return None
+
+    def _drop(self, entry: _Entry) -> None:
         # It is not first any more if a finaliser, which ran during the operation, waited for this stream and repeated
         # it.
         if self._queue and self._queue[0] is entry:

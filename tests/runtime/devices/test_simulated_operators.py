@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from syncedmem.runtime import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 COMPARISONS: list[Callable[[Any, Any], Any]] = [
     operator.eq,
@@ -478,3 +479,32 @@ def test_a_scheduler_changes_no_result() -> None:
         with device.on(stream):
             assert (block == 5).get().all()
             assert not (block > 5).get().any()
+
+
+@contextmanager
+def interrupted(**_: str) -> Generator[None]:
+    """In place of ``numpy.errstate``: an interrupt comes at the end of its block."""
+    yield
+    raise KeyboardInterrupt
+
+
+CHANGES: dict[str, tuple[Callable[[Any], object], list[int]]] = {
+    "*= 2": (lambda x: OF_ANY.imul(x, 2), [2, 4, 6, 8]),
+    "+= itself": (lambda x: OF_ANY.iadd(x, x), [2, 4, 6, 8]),
+    "moved": (lambda x: OF_ANY.setitem(x, slice(1, None), x[:-1]), [1, 1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES)
+def test_what_is_interrupted_when_it_is_done_is_not_done_twice(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], object], expected: object
+) -> None:
+    """The work is done again then, and an array was doubled twice."""
+    x = there(device, [1, 2, 3, 4])
+    change(x)
+    monkeypatch.setattr(np, "errstate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        device.synchronize()
+    monkeypatch.undo()
+
+    assert expected == x.get().tolist()

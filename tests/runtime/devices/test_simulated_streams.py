@@ -287,6 +287,34 @@ def test_an_operation_that_ran_out_is_not_over(
     event.synchronize()
 
 
+@pytest.mark.parametrize("wait", ["stream", "event", "get"])
+def test_what_a_signal_handler_raises_in_a_copy_reaches_only_the_one_who_waits(
+    device: SimulatedDeviceAllocator, wait: str
+) -> None:
+    """The copy may be of somebody else.  It is no failure: it happens when somebody waits again."""
+    stream, block, seen = device.stream(), allocated(device), list[str]()
+
+    def operation() -> None:
+        if not seen:
+            seen.append("interrupted")
+            raise TimeoutError
+
+    stream.put(operation)
+    device.memcpy(row(7), block, SIZE, UP, stream)
+    event = device.record(stream)
+    waits: dict[str, Callable[[], object]] = {
+        "stream": stream.synchronize,
+        "event": event.synchronize,
+        "get": device.synchronize,
+    }
+    with pytest.raises(TimeoutError):
+        waits[wait]()
+    assert not event.done
+    event.synchronize()
+
+    assert [7] * SIZE == block.get().tolist()
+
+
 def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAllocator) -> None:
     """Work that waits for the event fails too; events of later copies on the same stream do not fail."""
     stream, source = device.stream(), np.zeros(SIZE, np.uint8)
@@ -363,7 +391,7 @@ def test_a_seeded_device_keeps_the_order_of_a_stream() -> None:
 
 
 def test_an_error_that_cannot_be_said_leaves_the_queue(device: SimulatedDeviceAllocator) -> None:
-    """As at the exit of the interpreter, when the modules are empty that would say it; who waits must not wait on."""
+    """Who waits must not wait on; the error has its name then."""
 
     class MuteError(SimulatedDeviceError):
         def __str__(self) -> str:
@@ -372,7 +400,8 @@ def test_an_error_that_cannot_be_said_leaves_the_queue(device: SimulatedDeviceAl
     stream = device.stream()
     stream.put(failing(MuteError))
     event = stream.record()
-    event.synchronize()
+    with pytest.raises(SimulatedDeviceError, match=r"^MuteError$"):
+        event.synchronize()
 
     assert stream.done
     assert event.done
