@@ -10,7 +10,7 @@ from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind, Pointe
 
 from ..allocators.failures import block_from, is_refused, take_back, told, warn_of_leak, where_of
 from ..allocators.pointers import check_byte_size
-from .unraisable import print_unraisable
+from ..allocators.unraisable import print_unraisable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

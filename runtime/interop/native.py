@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidArgumentError
 
-from .unraisable import print_unraisable
+from ..allocators.unraisable import print_unraisable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,6 +9,7 @@ from syncedmem.model import SyncedMemoryError
 from syncedmem.model.interface import MemcpyKind
 
 from ..allocators.failures import reporting, told
+from ..allocators.unraisable import print_unraisable
 
 if TYPE_CHECKING:
     from syncedmem.model.interface import Event, Pointer
@@ -50,8 +51,13 @@ class Flight:
         """Queue the copy.  If that is refused, there is nothing to wait for."""
         try:
             self._device.memcpy(*self._ends, byte_size, kind, self._stream)
-        except Exception:
-            self.failed = True  # a memcpy that raises has queued nothing
+        except Exception as error:
+            # A memcpy that raises has queued nothing; but what a signal handler raises, of whatever class, may come
+            # when the copy is queued.  A point in the stream after that can be waited for in both cases.
+            if not isinstance(error, SyncedMemoryError):
+                with suppress(Exception):
+                    self._event = self._device.record(self._stream)
+            self.failed = self._event is None
             raise
         self._event = self._device.record(self._stream)
 
@@ -89,8 +95,19 @@ class Flight:
             if not self.failed:
                 self.wait()
         except SyncedMemoryError as error:
-            return "" if self.failed else told(error)
+            return "" if self.failed else self._ended_again(error)
         return ""
+
+    def _ended_again(self, error: SyncedMemoryError) -> str:
+        """Wait again after a wait that ended with this error, which may be what a signal handler has raised."""
+        cause = error.__cause__
+        if cause is None or isinstance(cause, SyncedMemoryError):
+            return told(error)
+        with suppress(SyncedMemoryError):
+            self.wait()
+            print_unraisable(cause)
+            return ""
+        return "" if self.failed else told(error)
 
     def precede(self) -> bool:
         """Make later work of the device's current stream wait for the copy; False if the host has to wait."""

@@ -20,6 +20,7 @@ from syncedmem.model import AllocationError, InvalidPointerError, ReleaseError, 
 from syncedmem.model.errors import words
 
 from ..allocators.failures import block_from, is_refused, told, warn_of_leak, where_of
+from ..allocators.unraisable import print_unraisable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,12 +165,24 @@ class Side:
             try:
                 self.release()
             except ReleaseError as refused:
-                problem = told(refused.__cause__ or refused)
+                problem = self._released_again(refused.__cause__ or refused)
         self.ptr = self.owner = self.read = self.write = None
         if owner is not None and begun:
             _warn(f"{self.byte_size} bytes on {where_of(owner)} may be lost: their allocation was interrupted", error)
         elif owner is not None and problem:
             _warn(f"{self.byte_size} bytes leaked on {where_of(owner)}: {problem}", error)
+
+    def _released_again(self, error: BaseException) -> str:
+        """Try a release again, which ended with this error; returns why it was refused, or nothing.
+
+        What a signal handler raises, of whatever class, looks like a refusal; and nobody is left who could try again.
+        """
+        if not isinstance(error, SyncedMemoryError):
+            with suppress(ReleaseError):
+                self.release()
+                print_unraisable(error)
+                return ""
+        return told(error)
 
     def end(self) -> None:
         """Give the block back because its owner is gone, when the copies in flight are over."""

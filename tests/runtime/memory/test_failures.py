@@ -279,13 +279,29 @@ def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatc
     monkeypatch.setattr(sys, "unraisablehook", shown.append)
     memory = SyncedMemory(SIZE, device=moody)
     memory.mutable_gpu_data()
-    moody.releases = [RuntimeError("dead")]
+    moody.releases = [RuntimeError("dead"), RuntimeError("dead")]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         del memory
         gc.collect()
 
     assert [ResourceWarning] == [item.exc_type for item in shown]
+
+
+@pytest.mark.parametrize("error", [TimeoutError("the alarm"), RuntimeError("the device is busy")])
+def test_a_finaliser_tries_a_release_again(moody: Moody, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """A signal handler's exception looks like a refusal, and nobody is left who could try again; Python prints it."""
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    memory = SyncedMemory(SIZE, device=moody)
+    memory.mutable_gpu_data()
+    moody.releases = [error]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del memory
+        gc.collect()
+
+    assert ([error], 0) == ([item.exc_value for item in shown], moody.live_blocks)
 
 
 def test_a_copy_that_is_stuck_keeps_no_block_that_is_released_already(moody: Moody) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from syncedmem.model import (
     SyncedHead,
     SyncedMemoryError,
 )
-from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime import Adaptor, SimulatedDeviceAllocator, SyncedMemory
 
 
 def test_a_push_that_is_refused_names_the_head(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
@@ -63,6 +64,44 @@ def test_wait_waits_for_a_push(device: SimulatedDeviceAllocator, check_device: b
         memory.wait()
 
     assert (True, False, SyncedHead.SYNCED) == (stream.done, other.done, memory.head)
+
+
+def test_a_memory_that_is_dropped_waits_again_for_a_push_if_a_signal_handler_raised(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise its blocks would be lost.  Python prints what the handler raised, as from any finaliser."""
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    memory, stream, raised = filled(SyncedMemory(SIZE, device=device)), device.stream(), list[int]()
+
+    def interrupted() -> None:
+        if not raised:
+            raised.append(1)
+            raise TimeoutError
+
+    stream.put(interrupted)
+    memory.async_gpu_push(stream=stream)
+    del memory
+
+    assert ([TimeoutError], 0) == ([item.exc_type for item in shown], device.live_blocks)
+
+
+def test_a_push_that_a_signal_handler_met_when_it_was_queued_is_waited_for(device: SimulatedDeviceAllocator) -> None:
+    """It was taken for one that was refused: it happened later, and was told as a late write of the user."""
+
+    class Late(Adaptor):
+        def memcpy(self, *arguments: Any, **named: Any) -> None:
+            super().memcpy(*arguments, **named)
+            raise TimeoutError
+
+    memory, stream = filled(SyncedMemory(SIZE, device=Late(device), checked=True)), device.stream()
+    with pytest.raises(SyncedMemoryError) as caught:
+        memory.async_gpu_push(stream=stream)
+    memory.mutable_cpu_data()[:] = 9
+
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    assert stream.done
+    assert [9] * SIZE == memory.cpu_data().tolist()
 
 
 def test_there_is_nothing_to_wait_for_without_a_device_or_after_close() -> None:
