@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from subjects import devices
@@ -161,3 +162,15 @@ def test_locks_that_nobody_has_any_more_are_forgotten() -> None:
     with ThreadPoolExecutor(1) as thread:
         assert not thread.submit(kept.acquire, blocking=False).result()
     locks.release()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(3))
+def test_threads_signals_and_forks_hold_lose_and_double_nothing(seed: int) -> None:
+    """Every byte of checked memories over shared pools is right, and no block is left."""
+    program = Path(__file__).parents[2] / "support" / "signals_and_forks.py"
+    command = [sys.executable, str(program), "20", str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout) > 100
