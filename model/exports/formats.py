@@ -13,7 +13,6 @@ from ..caffe import DEFAULT
 from ..diagrams.diagram import diagram_svg
 from ..diagrams.drawing import Detail
 from ..errors import InvalidExportError, MissingPackageError, listed
-from ..gone import gone
 from ..opening import machine_of
 from .document import machine_json
 from .graphviz import dot
@@ -140,8 +139,6 @@ def format_of(name: str, asked: str | None = None) -> str:
             )
         return asked
     if ending and not known:
-        if reason := gone(f"--format {ending[1:]}"):
-            raise InvalidExportError(reason)
         unknown = InvalidExportError.unknown("ending", ending, ENDINGS)
         raise InvalidExportError(f"{unknown}; or name the format: --format, one of {', '.join(FORMATS)}")
     return known[0] if known else "mermaid"
@@ -190,8 +187,6 @@ def export(  # noqa: PLR0913 -- the options of all formats
     MissingPackageError
         If the format is a template and Jinja2 is not installed, or a picture and CairoSVG is not.
     """
-    if reason := gone(f"--format {format_}"):
-        raise InvalidExportError(reason)
     if format_ not in FORMATS:
         raise InvalidExportError.unknown("format", format_, FORMATS)
     chosen = FORMATS[format_]

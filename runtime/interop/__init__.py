@@ -12,8 +12,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from syncedmem.model.gone import gone
-
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -24,8 +22,7 @@ __all__ = ["cuda_core", "cupy", "malloc", "pyopencl", "rmm", "torch"]
 
 def _named(name: str) -> ModuleType:
     if name not in __all__:
-        reason = gone(f"interop.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{reason and f'; {reason}'}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f".{name}", __name__)
 
 

@@ -151,8 +151,7 @@ def _named(name: str) -> object:
     # A lower-case name may be a module of ours that is being imported, for which no room has to be loaded.
     homes = _public() if name[:1].isupper() and name not in _ROOMS else _ROOMS
     if name not in homes:
-        gone = import_module(".model.gone", __name__).gone(name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{gone and f'; {gone}'}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{homes[name]}", __name__), name)
     globals()[name] = value
     return value

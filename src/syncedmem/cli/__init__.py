@@ -15,12 +15,10 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from syncedmem import __version__
 from syncedmem.interrupts import say
 from syncedmem.model import FileFormatError, SyncedMemoryError
-from syncedmem.model.gone import gone
 
 from .display import help_of
 from .output import name_standard_output, printable
@@ -69,19 +67,8 @@ def _root(
     del version
 
 
-class _Command(TyperCommand):
-    """A command that says what to use in place of an option that it had once."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- Typer has a Click of its own
-        """Refuse an option that is gone; parse the others as Click does."""
-        for argument in args:
-            if reason := gone(f"{ctx.info_name} {argument.partition('=')[0]}"):
-                raise SyncedMemoryError(reason)
-        return super().parse_args(ctx, args)
-
-
 for _command in commands():
-    app.command(cls=_Command, help=help_of(_command))(_command)
+    app.command(help=help_of(_command))(_command)
 
 
 def main() -> None:
