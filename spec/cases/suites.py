@@ -172,6 +172,15 @@ class Suites:
                         yield self.writer(*sequence).add(entry, fail=k, how=half).add(other).done()
             for ending, k in product(self.endings, range(1, len(self.machine.sides) + 1)):
                 yield self.writer(*sequence).add(ending, fail=k).add(ending).done()
+                if k <= self._owned(state):
+                    # After the first free every call works as before; after a later one every call is refused.
+                    others = (call for call in self.calls if not call.ends and call.side not in self._absent)
+                    yield self.writer(*sequence, used=False).add(ending, fail=k).add(*others).done()
+
+    def _owned(self, state: State) -> int:
+        """How many sides a release of a memory in a state frees, as far as its flags say it."""
+        owned = [fact.name for fact in self.machine.facts.values() if fact.means == "owned"]
+        return len(state.facts.intersection(owned)) if owned else len(self.machine.sides)
 
     def _flights(self) -> Iterator[Case]:
         """Every call while a push is queued, and after a wait for the push."""

@@ -1,6 +1,6 @@
 """Right ports, each with a freedom of its own: ``python ports.py NAME`` speaks the protocol; with ``twin`` it is wrong.
 
-The memory is the one of plain_port.py, in the folder ``support``.
+The memory is the one of plain_port.py, in the folder ``support``; in the profile safe, the one of safe_port.py there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 if __name__ == "__main__":
     sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
 import plain_port
+from safe_port import FailedError, Memory, SafePort
 
 from controls.registry import PORTS, control
 
@@ -28,7 +29,7 @@ Answer = dict[str, Any]
 
 def plain(answer: Answer) -> str:
     """An answer as its line."""
-    return json.dumps(answer, default=memoryview.hex) + "\n"
+    return json.dumps(answer, default=lambda held: bytes(held).hex()) + "\n"
 
 
 @dataclass
@@ -270,6 +271,44 @@ def allocates_more(twin: bool) -> Port:
         return answered
 
     return Port(answer=answer)
+
+
+# --- a release that fails
+
+
+_ONE_EXCEPTION = "docs/errors.md, the one exception: the first free that was done has released the memory"
+
+
+@control("port", _ONE_EXCEPTION, refuses="P02-one-answer", level="L4", profile="safe", suites=("failures",))
+def shows_nothing_once_it_has_freed(twin: bool) -> Port:
+    """After a release that has freed one side and failed, it shows no state; the twin after any release that failed."""
+
+    class Hides(SafePort):
+        def shown(self, memory: Memory) -> Answer:
+            return {} if memory.released or not memory.head else super().shown(memory)
+
+        def release(self, memory: Memory) -> None:
+            head = memory.head
+            memory.head = "" if twin else head
+            super().release(memory)
+            memory.head = head
+
+    return Port(answer=Hides().answer)
+
+
+@control("port", _ONE_EXCEPTION, refuses="R10-same-bytes", level="L4", profile="safe", suites=("failures",))
+def refuses_once_it_has_freed(twin: bool) -> Port:
+    """After a release that has freed one side and failed, it refuses all but a release; the twin after any failure."""
+
+    class Refuses(SafePort):
+        def release(self, memory: Memory) -> None:
+            try:
+                super().release(memory)
+            except FailedError:
+                memory.released = memory.released or twin
+                raise
+
+    return Port(answer=Refuses().answer)
 
 
 if __name__ == "__main__":

@@ -38,15 +38,15 @@ def program(control: Control, *, twin: bool) -> ProgramTarget:
 
 def verdict(control: Control, *, twin: bool, seed: int = 0) -> PortReport:
     """The verdict on a port at its level, or on its twin."""
-    claim = Claim("caffe", control.level, seed=seed, first=twin, shorten=False)
+    claim = Claim(control.profile, control.level, seed=seed, first=twin, shorten=False)
     return conform_program(program(control, twin=twin), claim, Limits(seconds=2, first=10))
 
 
 @pytest.mark.parametrize("control", PORTS.values(), ids=PORTS)
 def test_a_right_port_is_not_accused(control: Control) -> None:
     with program(control, twin=False).connect(Limits(seconds=10), "") as port:
-        subject = subject_of(port, control.name, "caffe", control.level)
-        found = check_conformance(subject, steps=1, suites=QUICK, shorten=False)
+        subject = subject_of(port, control.name, control.profile, control.level)
+        found = check_conformance(subject, steps=1, suites=control.suites or QUICK, shorten=False)
     assert found.violations == []
     assert found.steps > 100
 
