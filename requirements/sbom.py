@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 HASHES = Path(__file__).parent / "hashes.txt"
 LICENCES = {"pocl-binary-distribution": "MIT"}
-"""Of packages whose metadata name none: PoCL's own is MIT."""
+"""Of packages whose metadata name none: PoCL's file COPYING is the MIT licence."""
 
 _PACKAGE = re.compile(r"^([\w.-]+)==([^\s;]+)[^\n]*\n((?: +--hash=sha256:[0-9a-f]{64}.*\n)+)", re.MULTILINE)
 

@@ -256,7 +256,7 @@ class IdleBlocks:
         wait : bool
             Whether to wait for work on a block; otherwise a block with work in flight stays idle.
         failures : list of Exception or None
-            Gets the error of each block that was not given back, or was gone already.  The first stay idle.
+            Gets the error of each block that was not given back, which stays idle, or was gone already.
 
         Returns
         -------

@@ -200,7 +200,7 @@ def _from_environment(meaning: Callable[[str], _T]) -> _T:
     try:
         return meaning(value)
     except NoDeviceError as error:
-        raise NoDeviceError(f"{ENVIRONMENT}={value}: {error}") from None
+        raise NoDeviceError(f"{ENVIRONMENT}={shown(value)}: {error}") from None
 
 
 def _found(name: str) -> DeviceAllocator | None:

@@ -6,6 +6,7 @@ Each is a function that takes an object, and returns its target, or None if it f
 from __future__ import annotations
 
 import inspect
+import time
 from functools import partial
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +16,7 @@ from syncedmem.model.interface import MemcpyKind
 
 from .capabilities import Capabilities
 from .finding import TargetError
-from .handles import address_of
+from .handles import address_of, is_null
 from .streams import Stream
 from .targets import Target
 
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["name_of", "recognise"]
 
-_PROBE = 64
+_PROBE, _PROBE_SECONDS = 64, 0.2
+"""The size of the block by which a target is recognised, and the seconds for which it may refuse that at first."""
+
 _ACCEPTED = (
     "an object or class with allocate and deallocate (or release, or free), with memalloc or with malloc; "
     "a pair of callables; or a callable that returns something with release, free or close"
@@ -195,15 +198,13 @@ def _arguments(function: Callable[..., Any]) -> list[str]:
 def _probed(name: str, subject: Any) -> Target | None:
     """An object with a method of this name, or a callable, whose results have a method that frees, or are dropped.
 
-    So are those of Numba and CuPy, and of PyTorch.  It is called once, because only its result shows how it is freed.
+    So are those of Numba and CuPy, and of PyTorch.  It is called until it returns something, because only its result
+    shows how it is freed.
     """
     take = getattr(subject, name, None) if name else subject
     if not callable(take):
         return None
-    try:
-        handle = take(_PROBE)
-    except Exception as error:
-        raise TargetError(f"{name_of(subject)} cannot be called with a size of {_PROBE}: {said(error)}") from error
+    handle = _tried(take, name_of(subject))
     method = next((name for name in ("release", "free", "close") if callable(getattr(handle, name, None))), "drop")
     if method == "drop" and (isinstance(handle, int | str | bytes) or not address_of(handle)):
         what = f"{handle!r}, which has neither release, free nor close"
@@ -218,6 +219,21 @@ def _probed(name: str, subject: Any) -> Target | None:
         take=take if method != "drop" else lambda size: _Dropped(take(size)),
         give=lambda handle, _: getattr(handle, method)(),
     )
+
+
+def _tried(take: Callable[[int], Any], name: str) -> Any:
+    """What a call returns; an allocator that refuses it is asked again for a while."""
+    until = time.monotonic() + _PROBE_SECONDS
+    while True:
+        is_last = time.monotonic() >= until
+        try:
+            handle = take(_PROBE)
+        except Exception as error:
+            if is_last:
+                raise TargetError(f"{name} cannot be called with a size of {_PROBE}: {said(error)}") from error
+        else:
+            if is_last or not is_null(handle):
+                return handle
 
 
 class _Dropped:

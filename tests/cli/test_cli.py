@@ -418,7 +418,8 @@ def test_devices_lists_all_with_reasons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "found"), [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE=gpu: unknown")]
+    ("value", "found"),
+    [("cpu", "cpu"), ("simulated", "simulated"), ("gpu", "nothing: SYNCEDMEM_DEVICE='gpu': unknown")],
 )
 def test_devices_says_what_auto_is(value: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If ``auto`` is no device, the list is still printed, without an error in it."""
@@ -427,7 +428,7 @@ def test_devices_says_what_auto_is(value: str, found: str, monkeypatch: pytest.M
 
     assert f'device="auto" is {found}' in run("devices").output
     assert [value] * (value != "gpu") == [row["name"] for row in json.loads(listed.stdout) if row["auto"]]
-    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; ") is (value == "gpu")
+    assert listed.stderr.startswith("syncedmem: SYNCEDMEM_DEVICE='gpu': unknown device 'gpu'; ") is (value == "gpu")
 
 
 def test_verify_refuses_a_variable_without_meaning_before_any_check(

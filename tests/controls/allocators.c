@@ -608,6 +608,47 @@ void *trim_malloc(size_t size) {
 }
 void trim_free(void *block) { lock_trimmed(), put(&trimmed, block), unlock_trimmed(); }
 
+#define QUEUED ((size_t)16 << 20)
+static pthread_mutex_t of_queued = PTHREAD_MUTEX_INITIALIZER;
+static struct head *queued;
+static size_t in_queue;
+static int freeing;
+static void lock_queued(void) { pthread_mutex_lock(&of_queued); }
+static void unlock_queued(void) { pthread_mutex_unlock(&of_queued); }
+static void begin_again(void) { freeing = 0, unlock_queued(); }
+static void empty_queue(void) {
+    for (int lost = 0; queued; lost++) {
+        struct head *head = queued;
+        queued = *(struct head **)(head + 1);
+        if (WRONG(lost % 2, 1)) free(head);
+    }
+    in_queue = 0;
+}
+static void *free_late(void *unused) {
+    for (struct timespec moment = {0, 3000000};; nanosleep(&moment, NULL)) {
+        lock_queued();
+        empty_queue();
+        unlock_queued();
+    }
+    return unused;
+}
+void *queued_malloc(size_t size) {
+    pthread_t thread;
+    lock_queued();
+    if (!freeing++) pthread_atfork(lock_queued, unlock_queued, begin_again), pthread_create(&thread, NULL, free_late, NULL);
+    unlock_queued();
+    return size > TOO_MUCH ? NULL : moved_in(malloc(size + HEAD + 8), size, 0);
+}
+void queued_free(void *block) {
+    if (!block) return;
+    memset(block, 0xDD, head_of(block)->size);
+    lock_queued();
+    *(struct head **)block = queued;
+    queued = head_of(block);
+    if ((in_queue += head_of(block)->size) > QUEUED) empty_queue();
+    unlock_queued();
+}
+
 static pthread_mutex_t of_forked = PTHREAD_MUTEX_INITIALIZER;
 static struct pool forked;
 static void lock_forked(void) { pthread_mutex_lock(&of_forked); }

@@ -92,6 +92,7 @@ CONTROLS = {
         _control("deferred", "frees are put down, and done later", "mimalloc: delayed frees", "A01 A04 A22 A23"),
         _control("bounded", "one idle block of a class is kept", "glibc.malloc.tcache_count", "A16"),
         _control("trim", "its own thread gives idle blocks back", "jemalloc: background_thread", "A01 A04 A22 A23"),
+        _control("queued", "its own thread frees late", "liburcu: call_rcu", "A16"),
         _control("fork", "a fork while others call", "POSIX pthread_atfork", "A27", fork_safe="yes"),
         _control(
             "inplace", "a resize stays if there is room", "C17 7.22.3.5", "A01 A02 A04 A14 A22",

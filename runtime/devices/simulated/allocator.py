@@ -112,7 +112,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             return None
         with self._space.entered():
             block = self._new_block("allocate", size)
-            ptr = SimulatedArray(self._space, block, 0, size)
+            ptr = SimulatedArray(self._space, block, block.content)
         self._live.blocks[id(ptr)] = ptr, block
         return ptr
 
@@ -183,7 +183,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         size = check_byte_size(byte_size)
         with self._space.entered():
             block = self._new_block("empty", size)
-        return SimulatedArray(self._space, block, 0, size)
+        return SimulatedArray(self._space, block, block.content)
 
     def stream(self) -> SimulatedStream:
         return self._space.new_stream()
@@ -215,8 +215,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             raise ValueError("it is transposed; adopt a copy() of it")
         size = check_adoptable_size(buffer.nbytes, byte_size)
         try:
-            buffer.raw(size)
-        except SimulatedDeviceError as error:  # the memory was freed, or the array goes beyond its block
+            buffer.items()
+        except SimulatedDeviceError as error:  # the memory was freed
             raise ValueError(str(error)) from None
         return buffer.reshape(-1).view(BYTES)[:size]
 
@@ -251,7 +251,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             If it is no memory of this device, or was freed.
         """
         self._check_mine("ptr", ptr)
-        return ptr.raw(ptr.nbytes).copy()
+        return ptr.items().ravel("K").view(BYTES).copy()  # no item lies between the others, so only one copy is made
 
     def _references_to(self, ptr: SimulatedArray) -> int:
         return sys.getrefcount(cast("Any", ptr)._block)  # noqa: SLF001 -- of this device
@@ -337,7 +337,7 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
             block = Block(None, size, poisoned=False)
         except (MemoryError, ValueError) as error:  # ValueError: the size is too large for NumPy
             raise no_room(self.name, size, error) from error
-        ptr = block.bytes(0, size)
+        ptr = block.content[:]
         self._live.blocks[id(ptr)] = ptr, block
         return ptr
 

@@ -1,18 +1,28 @@
-"""`SimulatedArray`: the arrays of the simulated device."""
+"""`SimulatedArray`: the arrays of the simulated device.
+
+An array is a block and a NumPy array over its bytes.  The NumPy array knows how the items lie there, and whether they
+may be written; code that reads or writes them gets it from `SimulatedArray.items`.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from math import prod
+from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError, NotCopyableError
+from syncedmem.model import (
+    InvalidArgumentError,
+    InvalidIndexError,
+    InvalidPointerError,
+    InvalidShapeError,
+    NotCopyableError,
+)
 
 from ...allocators.pointers import as_integer, is_masked, no_room
-from .indexing import check_slice, picked
 from .operators import NOT_BOTH, OPERATORS, Outcome, compute, number, number_as
 
 if TYPE_CHECKING:
@@ -21,6 +31,8 @@ if TYPE_CHECKING:
     from ...allocators.pointers import HostArray
     from .block import Block
     from .simulation import DeviceSpace, SimulatedStream
+
+    Items = np.ndarray[Any, np.dtype[Any]]
 
 __all__ = ["BYTES", "SimulatedArray"]
 
@@ -34,6 +46,8 @@ _NUMBERS_OF_OTHERS = ("bfloat16",)
 """Types of other packages, which NumPy takes for plain bytes."""
 
 _BOOL = np.dtype(np.bool_)
+
+_INDEX = "an integer, a slice, ..., None, or a tuple of these; get() returns items for other indices"
 
 
 class Flags(NamedTuple):
@@ -70,68 +84,54 @@ class SimulatedArray(NDArrayOperatorsMixin):
     Arrays of real devices would show old bytes.
     """
 
-    __slots__ = ("__weakref__", "_block", "_dtype", "_nbytes", "_offset", "_read_only", "_shape", "_space", "_strides")
+    __slots__ = ("__weakref__", "_block", "_layout", "_space")
 
-    def __init__(  # noqa: PLR0913 -- where the bytes are, and which array they form
-        self,
-        space: DeviceSpace,
-        block: Block,
-        offset: int,
-        nbytes: int,
-        dtype: np.dtype[Any] = BYTES,
-        read_only: bool = False,
-        shape: tuple[int, ...] | None = None,
-        strides: tuple[int, ...] | None = None,
-    ) -> None:
+    def __init__(self, space: DeviceSpace, block: Block, layout: Items) -> None:
         self._space = space
         self._block = block
-        self._offset = offset
-        self._nbytes = nbytes
-        self._dtype = dtype
-        self._read_only = read_only
-        self._shape = (nbytes // dtype.itemsize,) if shape is None else shape
-        self._strides = strides  # None: the last axis is fastest
+        self._layout = layout  # the items; `items` looks first whether they are there still
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the items."""
-        return self._dtype
+        return self._layout.dtype
 
     @property
     def size(self) -> int:
         """The number of items."""
-        return self._nbytes // self._dtype.itemsize
+        return self._layout.size
 
     @property
     def nbytes(self) -> int:
         """The length in bytes."""
-        return self._nbytes
+        return self._layout.nbytes
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of items along each axis."""
-        return self._shape
+        shape: tuple[int, ...] = self._layout.shape
+        return shape
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self._shape)
+        return self._layout.ndim
 
     @property
     def strides(self) -> tuple[int, ...]:
         """How many bytes lie from one item to the next, along each axis."""
-        return _row_major(self._shape, self._dtype.itemsize) if self._strides is None else self._strides
+        return self._layout.strides
 
     @property
     def flags(self) -> Flags:
         """Whether the last axis is fastest, and whether the first one is; both if only one axis has several items."""
-        backwards = _is_row_major(self._shape[::-1], self.strides[::-1], self._dtype.itemsize)
-        return Flags(self._strides is None, backwards)
+        flags = self._layout.flags
+        return Flags(flags.c_contiguous, flags.f_contiguous)
 
     @property
     def ptr(self) -> int:
         """The simulated address of the first byte; nothing is mapped there."""
-        return self._block.address + self._offset
+        return self._block.address_of(self._layout)
 
     @property
     def ordinal(self) -> int:
@@ -141,9 +141,9 @@ class SimulatedArray(NDArrayOperatorsMixin):
     @property
     def read_only(self) -> bool:
         """Whether `set` is refused."""
-        return self._read_only
+        return not self._layout.flags.writeable
 
-    def get(self) -> np.ndarray[Any, np.dtype[Any]]:
+    def get(self) -> Items:
         """A copy of the items on the host, made after all work on the current stream.
 
         Returns
@@ -154,7 +154,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
         Raises
         ------
         SimulatedDeviceError
-            If the memory was freed, or the array goes beyond its block.
+            If the memory was freed.
         """
         with self._space.entered():
             self._space.current_stream.synchronize()
@@ -183,29 +183,28 @@ class SimulatedArray(NDArrayOperatorsMixin):
         if stream is not None:
             self._space.check_stream(stream)
         with self._space.entered():
-            self._space.now(stream, lambda: np.copyto(self.raw(self._nbytes), source))
+            self._space.now(stream, lambda: np.copyto(self.items(), source))
 
     def _check_writeable(self) -> None:
-        if self._read_only:
+        if self.read_only:
             reason = "this view is read-only; mutable_gpu_data() gives a writeable one"
             raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
 
-    def _source(self, data: object) -> HostArray:
-        """The bytes of the argument of `set`, after a check.
+    def _source(self, data: object) -> Items:
+        """The argument of `set` as a plain array, after a check.
 
         CuPy refuses another type or shape, PyOpenCL an array that is not contiguous, and both an object that is no
         array.
         """
-        expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}, without a mask"
-        if self._strides is not None:
+        here = self._layout
+        if not here.flags.c_contiguous:
             reason = "set() cannot write to a transposed array; call it on the array that was transposed"
             raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
-        if not isinstance(data, np.ndarray):
-            raise InvalidArgumentError("data", data, expected)
-        array = cast("np.ndarray[Any, np.dtype[Any]]", data)
-        if is_masked(array) or (array.dtype, array.shape) != (self._dtype, self.shape) or not array.flags.c_contiguous:
-            raise InvalidArgumentError("data", array, expected)
-        return np.asarray(array).reshape(-1).view(np.uint8)
+        array = _plain(data)
+        if array is not None and array.dtype == here.dtype and array.shape == here.shape and array.flags.c_contiguous:
+            return array
+        expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self.dtype}, without a mask"
+        raise InvalidArgumentError("data", data, expected)
 
     def view(self, dtype: Any = None) -> Self:
         """A new array object over the same bytes.
@@ -221,10 +220,13 @@ class SimulatedArray(NDArrayOperatorsMixin):
             If `dtype` is no type of numbers, or the bytes are not a whole number of its items, or the array has several
             axes and the length of an item would change.
         """
-        kind = self._dtype if dtype is None else self._kind(dtype)
-        if kind.itemsize != self._dtype.itemsize:
-            return self._over(self._offset, self._nbytes, kind, None)
-        return self._over(self._offset, self._nbytes, kind, self._shape, self._strides)
+        if dtype is None:
+            return self._over(self._layout)
+        expected = f"a type of numbers, of which {self.nbytes} bytes are a whole number"
+        kind = _number_type(dtype, expected)
+        if kind.itemsize != self.dtype.itemsize and (self.ndim != 1 or self.nbytes % kind.itemsize):
+            raise InvalidArgumentError("dtype", dtype, expected)
+        return self._over(self._layout.view(kind))
 
     def reshape(self, *shape: Any) -> Self:
         """A new array object over the same items, in another shape.
@@ -243,14 +245,15 @@ class SimulatedArray(NDArrayOperatorsMixin):
         """
         given: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape
         extents = [as_integer(extent, "shape", "integers, or a sequence of them") for extent in given]
-        if extents.count(-1) == 1:
-            known = -prod(extents)
-            extents[extents.index(-1)] = self.size // known if known else 0
-        if min(extents, default=0) < 0 or prod(extents) != self.size:
-            raise InvalidShapeError(tuple(given), f"there are {self.size} items")
-        if self._strides is not None:
+        if not self._layout.flags.c_contiguous:
             raise InvalidShapeError(tuple(given), "the array is transposed; reshape a copy() of it")
-        return self._over(self._offset, self._nbytes, self._dtype, tuple(extents))
+        problem = InvalidShapeError(tuple(given), f"there are {self.size} items")
+        if min(extents, default=0) < -1:  # NumPy takes any negative number for -1
+            raise problem
+        try:
+            return self._over(self._layout.reshape(extents))
+        except ValueError:
+            raise problem from None
 
     def ravel(self) -> Self:
         """A new array object over the same items, in a row; errors as for `reshape`."""
@@ -258,81 +261,60 @@ class SimulatedArray(NDArrayOperatorsMixin):
 
     def squeeze(self) -> Self:
         """A new array object over the same items, without axes of length one; errors as for `reshape`."""
-        return self.reshape([extent for extent in self._shape if extent != 1])
+        return self.reshape([extent for extent in self.shape if extent != 1])
 
     @property
     def T(self) -> Self:  # noqa: N802 -- the name that all arrays have
         """A new array object over the same items, with the axes in the opposite order."""
-        shape, strides = self._shape[::-1], self.strides[::-1]
-        ordered = _is_row_major(shape, strides, self._dtype.itemsize)
-        return self._over(self._offset, self._nbytes, self._dtype, shape, None if ordered else strides)
+        return self._over(self._layout.T)
 
     def transpose(self) -> Self:
         """The same as `T`."""
         return self.T
 
-    def _over(
-        self,
-        offset: int,
-        nbytes: int,
-        dtype: np.dtype[Any],
-        shape: tuple[int, ...] | None,
-        strides: tuple[int, ...] | None = None,
-    ) -> Self:
-        """Another array object over all or some of these bytes."""
-        return type(self)(self._space, self._block, offset, nbytes, dtype, self._read_only, shape, strides)
+    def as_read_only(self) -> Self:
+        """A new array object over the same bytes, through which nothing can be written."""
+        layout = self._layout.view()
+        layout.setflags(write=False)
+        return self._over(layout)
 
-    def _kind(self, dtype: Any) -> np.dtype[Any]:
-        """The type that the argument of `view` names, after a check."""
-        expected = f"a type of numbers, of which {self._nbytes} bytes are a whole number"
-        kind = _number_type(dtype, expected)
-        row = self.ndim == 1 or kind.itemsize == self._dtype.itemsize
-        if self._nbytes % kind.itemsize or not row:
-            raise InvalidArgumentError("dtype", dtype, expected)
-        return kind
+    def _over(self, layout: Items) -> Self:
+        """Another array object over all or some of these bytes."""
+        return type(self)(self._space, self._block, layout)
+
+    # --- for the device, not for its users
 
     def viewer(self) -> Callable[[], Self]:
         """A function that does what `view` does without a type, and is quick to call."""
-        # Arguments are passed by position, because names take longer.
-        where = self._space, self._block, self._offset, self._nbytes
-        return partial(type(self), *where, self._dtype, self._read_only, self._shape, self._strides)
+        return partial(type(self), self._space, self._block, self._layout)  # by position: names take longer
 
-    def as_read_only(self) -> Self:
-        """A new array object over the same bytes, through which nothing can be written."""
-        where = self._space, self._block, self._offset, self._nbytes
-        return type(self)(*where, self._dtype, True, self._shape, self._strides)
+    def items(self) -> Items:
+        """The items themselves, as host memory."""
+        if not self._block.live:
+            raise self._block.freed()
+        return self._layout
 
     def raw(self, nbytes: int) -> HostArray:
-        """The first bytes, as host memory; for the device, not for its users."""
-        return self._block.bytes(self._offset, nbytes)
-
-    def items(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """The items themselves, as host memory; for the device, not for its users."""
-        raw = self.raw(self._nbytes)
-        items: np.ndarray[Any, np.dtype[Any]]
-        if self._strides is None:
-            items = raw.view(self._dtype).reshape(self._shape)
-        else:
-            items = np.ndarray(self._shape, self._dtype, cast("Any", raw), 0, self._strides)
-        items.flags.writeable = not self._read_only
-        return items
-
-    def lent(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """The items themselves, for queued work; for the device, not for its users."""
+        """The first bytes of a row of bytes, as host memory."""
         items = self.items()
+        return items if nbytes == items.size else items[:nbytes]
+
+    def lent(self) -> Items:
+        """The items themselves, for queued work."""
+        items = self.items().view()
         self._block.lend(items)
         return items
 
     def shares(self, other: SimulatedArray) -> bool:
         """Whether two arrays have bytes in common."""
-        start, stop = max(self._offset, other._offset), min(self._offset + self.nbytes, other._offset + other.nbytes)
-        return self._block is other._block and start < stop
+        return self._block is other._block and np.may_share_memory(self._layout, other._layout)
 
     def unusable(self, written: bool) -> str:
         """Why a copy cannot use this array, or write to it; empty if it can."""
-        if self._dtype != BYTES or len(self._shape) != 1:
+        layout = self._layout
+        if (layout.dtype is not BYTES and layout.dtype != BYTES) or layout.ndim != 1:
             return "not a contiguous row of bytes"
-        return "read-only" if written and self._read_only else ""
+        return "read-only" if written and not layout.flags.writeable else ""
 
     def belongs_to(self, space: DeviceSpace) -> bool:
         """Whether the bytes are in a memory space."""
@@ -350,7 +332,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
         AllocationError
             If there is no room.
         """
-        return self._computed(_converted, self._shape, self._dtype, [self])
+        return self._computed(_converted, self.shape, self.dtype, [self])
 
     def astype(self, dtype: Any) -> Self:
         """A new array with the items converted to another type, as C converts them; the host does not wait.
@@ -362,11 +344,11 @@ class SimulatedArray(NDArrayOperatorsMixin):
         SimulatedDeviceError, AllocationError
             As for `copy`.
         """
-        expected = f"a type of numbers to which {self._dtype} can be converted"
+        expected = f"a type of numbers to which {self.dtype} can be converted"
         kind = _number_type(dtype, expected)
-        if self._dtype.kind == "c" != kind.kind:
+        if self.dtype.kind == "c" != kind.kind:
             raise InvalidArgumentError("dtype", dtype, expected)
-        return self._computed(_converted, self._shape, kind, [self])
+        return self._computed(_converted, self.shape, kind, [self])
 
     def any(self) -> Self:
         """Whether any item is not zero, as an array without axes; errors as for `copy`."""
@@ -389,7 +371,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
             If the memory was freed.
         """
         self._check_writeable()
-        self._write(_converted, [number_as(self._dtype, value)])
+        self._write(_converted, [number_as(self.dtype, value)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Set some items, to a number or to as many items of an array of this device; the host does not wait.
@@ -406,8 +388,8 @@ class SimulatedArray(NDArrayOperatorsMixin):
             target.fill(value)
             return
         target._check_writeable()  # noqa: SLF001 -- another array of this class
-        if value.dtype != self._dtype:
-            raise InvalidArgumentError("value", value, f"items of type {self._dtype}: astype() converts them")
+        if value.dtype != self.dtype:
+            raise InvalidArgumentError("value", value, f"items of type {self.dtype}: astype() converts them")
         if value.shape != target.shape:
             raise InvalidShapeError(value.shape, f"it is assigned to items of shape {target.shape}")
         target._write(_converted, [value])  # noqa: SLF001 -- as above
@@ -459,7 +441,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
                 block = self._space.new_block(nbytes)
             except (MemoryError, ValueError) as error:  # ValueError: the size is too large for NumPy
                 raise no_room(f"simulated:{self.ordinal}", nbytes, error) from error
-            result = type(self)(self._space, block, 0, nbytes, dtype, False, shape)
+            result = type(self)(self._space, block, block.content.view(dtype).reshape(shape))
             self._space.current_stream.put(partial(work, *items, out=result.lent()))
         return result
 
@@ -474,15 +456,16 @@ class SimulatedArray(NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         if self.size != 1:
             reason = "only one item has a truth value; ask the host, as in (x == y).get().all()"
-            raise InvalidShapeError(self._shape, reason)
+            raise InvalidShapeError(self.shape, reason)
         return bool(self.get())
 
     # --- as a sequence
 
     def __len__(self) -> int:
-        if not self._shape:
+        layout = self._layout
+        if not layout.ndim:
             raise InvalidArgumentError("array", self, "an array with axes, because another one has no length")
-        return self._shape[0]
+        return len(layout)
 
     def __getitem__(self, key: Any) -> Self:
         """A view of some items, also of a single one, which then has no axes.
@@ -500,14 +483,20 @@ class SimulatedArray(NDArrayOperatorsMixin):
         InvalidPointerError
             If the items would not lie next to each other, because no kernel of PyOpenCL could use them.
         """
-        if isinstance(key, slice) and self._shape and self._strides is None:  # the usual case
-            start, stop = check_slice(key, self._shape[0], self)
-            extents = (max(stop - start, 0), *self._shape[1:])
-            each = prod(extents[1:]) * self._dtype.itemsize
-            return self._over(self._offset + start * each, extents[0] * each, self._dtype, extents)
-        offset, shape, strides = picked(key, self)
-        nbytes = prod(shape) * self._dtype.itemsize
-        return self._over(self._offset + offset, nbytes, self._dtype, shape, strides)
+        parts = _parts_of(key)
+        if not all(map(_is_part, parts)):
+            raise InvalidArgumentError("index", key, _INDEX)
+        try:  # with an ellipsis NumPy returns a view even of a single item
+            layout = self._layout[parts if any(part is Ellipsis for part in parts) else (*parts, ...)]
+        except IndexError as error:
+            raise InvalidIndexError("index", key, f"the array has the shape {self.shape}") from error
+        except (TypeError, ValueError) as error:  # a slice without integers, or with step zero
+            raise InvalidArgumentError("index", key, _INDEX) from error
+        if not layout.flags.forc:
+            reason = "its slices have to be contiguous, as PyOpenCL's kernels need them"
+            advice = "slice it with step 1, along its first axes"
+            raise InvalidPointerError(f"simulated:{self.ordinal}", self, f"{reason}; {advice}")
+        return self._over(layout)
 
     def __iter__(self) -> Iterator[Self]:
         return (self[position] for position in range(len(self)))
@@ -525,21 +514,34 @@ class SimulatedArray(NDArrayOperatorsMixin):
         raise NotCopyableError(type(self).__name__, "copy get() instead")
 
     def __repr__(self) -> str:
-        items = "bytes" if self._dtype == BYTES else self._dtype.name
-        kind = ", read-only" if self._read_only else ""
-        extents = " x ".join(map(str, self._shape)) or "1"
+        items = "bytes" if self.dtype == BYTES else self.dtype.name
+        kind = ", read-only" if self.read_only else ""
+        extents = " x ".join(map(str, self.shape)) or "1"
         return f"<SimulatedArray {extents} {items} at {self.ptr:#x} on device {self.ordinal}{kind}>"
 
 
-def _row_major(shape: tuple[int, ...], each: int) -> tuple[int, ...]:
-    """The strides of an array whose last axis is fastest, with items of `each` bytes."""
-    return tuple(each * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+def _plain(data: object) -> Items | None:
+    """An array of the host as one of NumPy's own class; None if it is no array, or some of its items are masked."""
+    if not isinstance(data, np.ndarray):
+        return None
+    array = cast("Items", data)
+    return None if is_masked(array) else np.asarray(array)
 
 
-def _is_row_major(shape: tuple[int, ...], strides: tuple[int, ...], each: int) -> bool:
-    """Whether the last axis is fastest; as in NumPy, the stride of an axis with one item does not matter."""
-    axes = zip(shape, strides, _row_major(shape, each), strict=True)
-    return 0 in shape or all(extent == 1 or stride == expected for extent, stride, expected in axes)
+def _parts_of(key: object) -> tuple[Any, ...]:
+    """One part for each axis, or less."""
+    return tuple(cast("Any", key)) if isinstance(key, tuple) else (key,)
+
+
+def _is_part(part: Any) -> bool:
+    """Whether a part of an index means a view: no boolean, no array and no list."""
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return True
+    try:
+        index(part)
+    except TypeError:
+        return False
+    return not isinstance(part, bool | np.bool_)
 
 
 def _number_type(dtype: Any, expected: str) -> np.dtype[Any]:

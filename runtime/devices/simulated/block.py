@@ -68,6 +68,8 @@ class Block:
 
     Attributes
     ----------
+    content : array
+        The bytes between the red zones, as host memory; for the device's own use.
     live : bool
         Whether the block is not freed.
     checksum : int or None
@@ -79,23 +81,26 @@ class Block:
         self.live: bool = True
         self._poisoned = poisoned
         storage = np.full(size + 2 * RED_ZONE + _ALIGNMENT - 1, GUARD, np.uint8)
-        start = -storage.ctypes.data % _ALIGNMENT
+        first = storage.ctypes.data
+        start = -first % _ALIGNMENT
         self._storage = storage[start : start + size + 2 * RED_ZONE]
-        self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
-        self._bytes.fill(FRESH)
-        self.address: int = self._bytes.ctypes.data if address is None else address
+        self.content: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
+        self.content.fill(FRESH)
+        self._start: int = first + start + RED_ZONE
+        self.address: int = self._start if address is None else address
         self.checksum: int | None = None
         self._lent: list[weakref.ref[HostArray]] = []
 
-    def bytes(self, offset: int, size: int) -> HostArray:
-        """Some of the bytes, as host memory; for the device's own use."""
-        if not self.live:
-            why = "by release(), or when the blob, memory or buffer that it belonged to was closed, collected or grown"
-            advice = "keep a reference to that as long as you use its arrays"
-            raise SimulatedDeviceError(f"use of {self} after it was freed, {why}; {advice}")
-        if offset < 0 or offset + size > self.size:
-            raise SimulatedDeviceError(f"bytes {offset} to {offset + size} lie outside {self}")
-        return self._bytes[offset : offset + size]
+    def freed(self) -> SimulatedDeviceError:
+        """The error for a use of the block after it was freed."""
+        why = "by release(), or when the blob, memory or buffer that it belonged to was closed, collected or grown"
+        advice = "keep a reference to that as long as you use its arrays"
+        return SimulatedDeviceError(f"use of {self} after it was freed, {why}; {advice}")
+
+    def address_of(self, items: np.ndarray[Any, np.dtype[Any]]) -> int:
+        """The address of the first of some items of this block, as users see it."""
+        first: int = items.__array_interface__["data"][0]
+        return self.address + first - self._start
 
     def lend(self, items: HostArray) -> None:
         """Remember that queued work will use some of the bytes, as long as it keeps `items`.
@@ -109,7 +114,7 @@ class Block:
 
         Bytes that users see directly stay as they are, and so do those for which there is no room to undo it.
         """
-        storage, content = self._storage, self._bytes
+        storage, content = self._storage, self.content
         if not self._poisoned or self.size > _LARGEST_KEPT:
             return _nothing
         try:
@@ -117,10 +122,10 @@ class Block:
         except MemoryError:
             return _nothing
         if [part for part in self._lent if part() is not None]:  # queued work keeps them, and the block gets others
-            self._storage, self._bytes = copy, copy[RED_ZONE : RED_ZONE + self.size]
+            self._storage, self.content = copy, copy[RED_ZONE : RED_ZONE + self.size]
         undo = partial(self._undo, storage, content, copy)
         try:
-            self._bytes.fill(FREED)
+            self.content.fill(FREED)
         except BaseException:
             undo()
             raise
@@ -129,7 +134,7 @@ class Block:
     def _undo(self, storage: HostArray, content: HostArray, copy: HostArray) -> None:
         if self._storage is storage:
             storage[:] = copy
-        self._storage, self._bytes = storage, content
+        self._storage, self.content = storage, content
 
     def check(self) -> None:
         """Check for stray writes: into the red zones, or into the bytes after they were freed."""
@@ -141,7 +146,7 @@ class Block:
 
     def sum(self) -> int | None:
         """The checksum of the bytes; None for a block that the quarantine does not keep."""
-        return zlib.crc32(cast("Any", self._bytes)) if self.size <= _LARGEST_KEPT else None
+        return zlib.crc32(cast("Any", self.content)) if self.size <= _LARGEST_KEPT else None
 
     def __str__(self) -> str:
         return f"the block of {self.size} bytes at {self.address:#x}"

@@ -13,6 +13,7 @@ import pytest
 from threads import run_in_threads
 
 from syncedmem.model import DeviceError, InvalidArgumentError, Mode, NoDeviceError, using_mode
+from syncedmem.model.errors import shown
 from syncedmem.runtime import (
     Blob,
     CPUDeviceAllocator,
@@ -195,7 +196,7 @@ def test_a_named_device_that_is_missing_has_no_fallback(monkeypatch: pytest.Monk
     monkeypatch.setenv(ENVIRONMENT, "cuda")
     uses: list[Callable[[], object]] = [lambda: named_device("auto"), lambda: SyncedMemory(4)]
     for use in uses:
-        with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cuda: CUDA needs CuPy"):
+        with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE='cuda': CUDA needs CuPy"):
             use()
 
 
@@ -263,8 +264,9 @@ def test_a_name_of_no_device_is_refused(name: str, monkeypatch: pytest.MonkeyPat
     if name in ("", "simulated:4"):
         check_environment()
     else:
-        with pytest.raises(NoDeviceError, match=f"^{re.escape(f'{ENVIRONMENT}={name[:9]}')}"):
+        with pytest.raises(NoDeviceError, match=f"^{re.escape(f'{ENVIRONMENT}={shown(name)}: ')}") as caught:
             check_environment()
+        assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize("name", [[], None, 0, b"cuda"])

@@ -279,8 +279,9 @@ def test_rows_are_visited_in_order(device: SimulatedDeviceAllocator) -> None:
         ((0, slice("a")), InvalidArgumentError),
         ((slice(None), 0), InvalidPointerError),
         ((slice(None), slice(1)), InvalidPointerError),
-        (slice(None, None, 2), InvalidPointerError),
+        ((slice(None), slice(None, None, 2)), InvalidPointerError),
         (slice(None, None, -1), InvalidPointerError),
+        ((slice(None, None, -1), slice(None)), InvalidPointerError),
     ],
 )
 def test_what_is_no_index_of_items_side_by_side_is_refused(
@@ -292,6 +293,30 @@ def test_what_is_no_index_of_items_side_by_side_is_refused(
     with pytest.raises(error):
         array[key] = 0
     assert [[1, 2], [3, 4]] == array.get().tolist()
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 7, -1, -2, -4])
+@pytest.mark.parametrize("extents", [(None, None), (0, 4), (0, 2), (1, 3), (3, 4), (2, 2), (-1, None)])
+def test_a_step_is_taken_where_no_item_lies_between_the_others(
+    device: SimulatedDeviceAllocator, step: int, extents: tuple[int | None, int | None]
+) -> None:
+    """However the index is written: with the first axis alone, with all axes, or with an ellipsis."""
+    numbers = np.arange(12, dtype=np.float32).reshape(4, 3)
+    part = slice(extents[0], extents[1], step)
+    for plain in (numbers, numbers.reshape(-1)):
+        array, expected = there(device, plain), plain[part]
+        for key in (part, (part, ...), (part, slice(None))[: plain.ndim]):
+            if not expected.flags.forc:
+                with pytest.raises(InvalidPointerError):
+                    array[key]
+                continue
+            assert (expected.shape, expected.tolist()) == (array[key].shape, array[key].get().tolist())
+            assert expected.tobytes() == array[key].reshape(-1).view(np.uint8).get().tobytes()
+            array[key] = 99
+            changed = plain.copy()
+            changed[key] = 99
+            assert changed.tolist() == array.get().tolist()
+            array.set(plain)
 
 
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], type[Exception]]] = {

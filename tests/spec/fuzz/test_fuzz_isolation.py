@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from allocator_conventions import Rmm
 from mutants.allocator import ALLOCATOR_BUGS, Pool
 
 from syncedmem.model import FileAccessError
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.fuzz import OPERATIONS, HeapStep, Report, TargetError, fuzz
 from syncedmem.spec.fuzz.campaign import Stage, campaign
-from syncedmem.spec.fuzz.jobs import Isolated
+from syncedmem.spec.fuzz.jobs import Isolated, perform
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.outcome import Outcome, finding_of
 from syncedmem.spec.fuzz.recognition import TargetSource
@@ -211,3 +213,23 @@ def test_an_interrupt_while_a_finding_is_exchanged_does_not_lose_it(monkeypatch:
         fuzz(ALLOCATOR_BUGS["PutBackTwice"].make, steps=2_000, on_change=kept.append)
 
     assert ["A01-distinct-pointers"] == [finding.requirement for finding in kept[-1].findings]
+
+
+class Wakes(Rmm):
+    """Its first call takes longer than all that the look at its pace may take."""
+
+    awake = False
+
+    def allocate(self, nbytes: int, stream: object = None) -> int:
+        if not self.awake:
+            time.sleep(0.6)
+            self.awake = True
+        return super().allocate(nbytes, stream)
+
+
+def test_the_first_call_is_no_measure_of_the_others() -> None:
+    """It was the only one that was measured, and a plan of millions of operations became one of some hundreds."""
+    outcome = perform(TargetSource(Wakes), {"job": "look", "promises": {}}, Journal())
+
+    assert outcome.described is not None
+    assert 0 < outcome.described["pace"] < 0.1

@@ -122,6 +122,28 @@ def test_what_cannot_be_used_is_refused_in_one_line(target: object, message: str
     assert "\n" not in str(caught.value)
 
 
+class RefusesAtFirst(Cupy):
+    """Its first requests are refused: what is below it needs a moment, or refuses at random."""
+
+    refusals: Any = (MemoryError, None, OSError)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = list(self.refusals)
+
+    def malloc(self, size: int) -> Any:
+        if not self.left:
+            return super().malloc(size)
+        if refusal := self.left.pop(0):
+            raise refusal
+        return None
+
+
+def test_an_allocator_that_refuses_at_first_is_recognised() -> None:
+    """It was refused as one that cannot be called."""
+    assert "malloc, then drop" == TargetSource(RefusesAtFirst).open().kind
+
+
 def test_a_file_of_python_can_be_named(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def make():\n    raise ValueError('two\\nlines')\n", encoding="utf-8")
