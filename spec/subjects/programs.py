@@ -217,6 +217,9 @@ class ProgramMemories:
         if step is not None and step.fail and self._program.level >= "L3":
             check_failure(self._program, actions, step.fail)
         wrong = remote.ledger.take(actions)
+        for wait in (action for action in actions if action.does == "wait"):
+            for other in self._memories.values():  # a stream may have the pushes of others too
+                other.ledger.land(wait.stream)
         return Observation(
             refused=refused, actions=actions, wrong=wrong, live=remote.ledger.live, flying=remote.ledger.flying
         )
