@@ -219,7 +219,8 @@ class ProgramMemories:
         wrong = remote.ledger.take(actions)
         for wait in (action for action in actions if action.does == "wait"):
             for other in self._memories.values():  # a stream may have the pushes of others too
-                other.ledger.land(wait.stream)
+                if other is not remote:
+                    other.ledger.land(wait.stream)
         return Observation(
             refused=refused, actions=actions, wrong=wrong, live=remote.ledger.live, flying=remote.ledger.flying
         )
