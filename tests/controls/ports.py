@@ -311,6 +311,77 @@ def refuses_once_it_has_freed(twin: bool) -> Port:
     return Port(answer=Refuses().answer)
 
 
+# --- waiting for pushes
+
+
+_SYNCHRONIZE = "CUDA Runtime API: cudaDeviceSynchronize, cudaStreamSynchronize"
+
+
+@control("port", _SYNCHRONIZE, refuses="R42-in-flight-not-freed", level="L4", profile="safe", suites=("streams",))
+def waits_for_all_streams(twin: bool) -> Port:
+    """It waits for the pushes of every memory, and then for none of them again; the twin not for its own."""
+
+    class Waits(SafePort):
+        def settle(self, memory: Memory) -> None:
+            if memory.stream is None:
+                return
+            for stream in [*self.queued]:
+                if not (twin and stream == memory.stream):
+                    self.wait(stream)
+            for other in (memory, *self.memories.values()):  # one that is dropped is not there any more
+                other.stream = None
+
+    return Port(answer=Waits().answer)
+
+
+@control("port", _SYNCHRONIZE, refuses="R42-in-flight-not-freed", level="L4", profile="safe", suites=("streams",))
+def waits_once_for_a_stream(twin: bool) -> Port:
+    """A wait settles every memory whose push is on the stream; the twin's settles those on other streams too."""
+
+    class Waits(SafePort):
+        def wait(self, stream: int) -> None:
+            super().wait(stream)
+            for memory in self.memories.values():
+                if twin or memory.stream == stream:
+                    memory.stream = None
+
+    return Port(answer=Waits().answer)
+
+
+@control("port", _SYNCHRONIZE, refuses="R42-in-flight-not-freed", level="L4", profile="safe", suites=("streams",))
+def has_one_push_in_flight(twin: bool) -> Port:
+    """It waits for the push before, whichever memory made it, so there is at most one; the twin forgets that one."""
+
+    class One(SafePort):
+        def push(self, memory: Memory, mode: str, stream: int) -> None:
+            for other in list(self.memories.values()) if memory.head == "HEAD_AT_CPU" else ():
+                if twin:
+                    other.stream = None
+                self.settle(other)
+            super().push(memory, mode, stream)
+
+    return Port(answer=One().answer)
+
+
+@control("port", _SYNCHRONIZE, refuses="R42-in-flight-not-freed", level="L4", profile="safe", suites=("streams",))
+def pushes_at_once(twin: bool) -> Port:
+    """Its pushes have happened when it answers, so it waits for none; the twin says that they happen later."""
+
+    class AtOnce(SafePort):
+        def settle(self, memory: Memory) -> None:
+            for stream in [*self.queued]:
+                self.land(stream)
+            memory.stream = None
+
+        def push(self, memory: Memory, mode: str, stream: int) -> None:
+            super().push(memory, mode, stream)
+            self.settle(memory)
+
+    hello = {"version": 1, "name": "safe_port.py", "level": "L4", "offers": ["own_buffer", "drop"], "streams": True}
+    port = AtOnce()
+    return Port(answer=lambda op, **fields: {**hello, "defers": twin} if op == "hello" else port.answer(op, **fields))
+
+
 if __name__ == "__main__":
     is_twin = sys.argv[2:] == ["twin"]
     PORTS[sys.argv[1]].make(twin=is_twin).serve(twin=is_twin)
