@@ -294,7 +294,7 @@ class Suites:
         """
         uses: list[Input | None] = [call for call in self.calls if not call.queues and call.side not in self._absent]
         if not self.judged.isdisjoint({"P04", "R55"}):
-            uses.append(_DROP)
+            uses.append(None)  # it is dropped, which is no input of the machine
         for sequence, turns in product(self._pushed(), _TURNS):
             for pair in product(uses, uses):
                 yield self._pair(sequence, turns, pair, (1, 2))
@@ -331,12 +331,10 @@ class Suites:
                 pushed.add(number)
                 steps += writer.written(push, stream=streams[number])
             else:
-                steps += [Step("drop", number)] if use is _DROP else writer.written(use)
+                steps += [Step("drop", number)] if use is None else writer.written(use)
         return (*steps, *(step for writer in writers for step in writer.ends()))
 
 
-_DROP = None
-"""A memory is dropped, which is no input of the machine."""
 _TURNS = sorted(set(permutations((0, 0, 1, 1))))
 """The orders in which each of two memories comes twice."""
 _ORDER = ("write", "write", "read", "read", "adopt", "write", "read")

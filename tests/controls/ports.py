@@ -377,9 +377,10 @@ def pushes_at_once(twin: bool) -> Port:
             super().push(memory, mode, stream)
             self.settle(memory)
 
-    hello = {"version": 1, "name": "safe_port.py", "level": "L4", "offers": ["own_buffer", "drop"], "streams": True}
-    port = AtOnce()
-    return Port(answer=lambda op, **fields: {**hello, "defers": twin} if op == "hello" else port.answer(op, **fields))
+        def _on_hello(self, **_: Any) -> Answer:
+            return {**super()._on_hello(), "defers": twin}
+
+    return Port(answer=AtOnce().answer)
 
 
 if __name__ == "__main__":

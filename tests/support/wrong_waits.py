@@ -6,27 +6,36 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safe_port import Memory, SafePort, serve
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 __all__ = ["KINDS", "WrongWaits"]
 
-KINDS: dict[str, Callable[[int, list[int]], list[int]]] = {
-    "a stream that nobody uses": lambda _, others: [max(others, default=0) + 1000],
-    "the stream of another memory": lambda own, others: others[-1:] or [own],
-    "the last stream": lambda own, others: [max(own, *others)] if others else [own],
-    "the first stream": lambda own, others: [min(own, *others)] if others else [own],
-    "every other stream": lambda own, others: others or [own],
-    "the default stream": lambda *_: [0],
-    "none": lambda *_: [],
-    "too early": lambda *_: [],
-    "after the free": lambda *_: [],
-}
-"""For which streams each kind waits, by the stream of the memory's own push and by those of others."""
+KINDS = (
+    "a stream that nobody uses",
+    "the stream of another memory",
+    "the last stream",
+    "the first stream",
+    "every other stream",
+    "the default stream",
+    "none",
+    "too early",
+    "after the free",
+)
+
+
+def awaited(kind: str, own: int, others: list[int]) -> list[int]:
+    """For which streams a kind waits, by the stream of the memory's own push and by those of others."""
+    streams = {
+        "a stream that nobody uses": [max(own, *others, 0) + 1000],
+        "the stream of another memory": others[-1:] or [own],
+        "the last stream": [max(own, *others, 0)],
+        "the first stream": [min([own, *others])],
+        "every other stream": others or [own],
+        "the default stream": [0],
+    }
+    return streams.get(kind, [])
 
 
 class WrongWaits(SafePort):
@@ -46,12 +55,9 @@ class WrongWaits(SafePort):
         if memory.stream is None or self.op != self.wrong:
             super().settle(memory)
             return
-        others = [
-            other.stream
-            for other in self.memories.values()
-            if other is not memory and other.stream not in (None, memory.stream)
-        ]
-        for stream in KINDS[self.kind](memory.stream, [stream for stream in others if stream is not None]):
+        streams = (other.stream for other in self.memories.values() if other is not memory)
+        others = [stream for stream in streams if stream not in (None, memory.stream)]
+        for stream in awaited(self.kind, memory.stream, [*filter(None, others)]):
             self.wait(stream)
         memory.stream = None
 
