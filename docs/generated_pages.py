@@ -262,6 +262,29 @@ def protocol_actions() -> str:
     return table(("field", "from level", "needed", "meaning"), [_cells(item) for item in PORTS.action])
 
 
+_DOES = {
+    "allocate": "allocates the {side} side",
+    "zero": "fills the {side} side with zeros",
+    "adopt": "takes a buffer of the caller as the {side} side; a port need not say it",
+    "free": "frees the {side} side",
+    "wait": "waits for pushes: for those of its `stream`, or for all",
+}
+"""What an action does that is no copy, by the word of the protocol."""
+
+
+def protocol_action_names() -> str:
+    """The names of the actions that a port of Caffe's machine may say, and which of them its table has."""
+    rows: list[tuple[str, str, str]] = []
+    for name, meaning in PORTS.actions.items():
+        queues = "queues a copy" if meaning.queued else "copies"
+        way = f"{queues} from {meaning.source} to {meaning.side}" if meaning.does == "copy" else ""
+        if way and meaning.source == meaning.side:
+            way = f"copies within the {meaning.side} side"
+        mine = "yes" if name in caffe.CAFFE.actions else ""
+        rows.append((f"`{name}`", way or _DOES[meaning.does].format(side=meaning.side), mine))
+    return table(("name", "what is done", "in the table"), rows)
+
+
 def _field(field: Field) -> str:
     return f"`{field.name}`: {field.text}" + ("" if field.required else ", if there is this field")
 
@@ -387,6 +410,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "requests": protocol_requests,
         "answers": protocol_answers,
         "actions": protocol_actions,
+        "names": protocol_action_names,
     },
     "vectors.md": {
         "suites": suite_table,

@@ -5,7 +5,7 @@ The machine decides only which calls are made.
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
 from typing import TYPE_CHECKING
 
 from syncedmem.model import Input, hsi_suite, space, tour
@@ -88,6 +88,7 @@ class Suites:
             "again": (self._again, bool(self.endings) and "R49" in self.judged),
             "dropped": (self._dropped, not self.judged.isdisjoint({"P04", "R55"})),
             "several": (self._several, True),
+            "streams": (self._streams, self.safe and self.level >= "L4" and pushes),
             "failures": (self._failures, failing),
             "stumbles": (objects.stumbles, failing and self.of_objects),
             "elsewhere": (objects.elsewhere, not self.judged.isdisjoint({"R50", "R51"})),
@@ -172,6 +173,15 @@ class Suites:
                         yield self.writer(*sequence).add(entry, fail=k, how=half).add(other).done()
             for ending, k in product(self.endings, range(1, len(self.machine.sides) + 1)):
                 yield self.writer(*sequence).add(ending, fail=k).add(ending).done()
+                if k <= self._owned(state):
+                    # After the first free every call works as before; after a later one every call is refused.
+                    others = (call for call in self.calls if not call.ends and call.side not in self._absent)
+                    yield self.writer(*sequence, used=False).add(ending, fail=k).add(*others).done()
+
+    def _owned(self, state: State) -> int:
+        """How many sides a release of a memory in a state frees, as far as its flags say it."""
+        owned = [fact.name for fact in self.machine.facts.values() if fact.means == "owned"]
+        return len(state.facts.intersection(owned)) if owned else len(self.machine.sides)
 
     def _flights(self) -> Iterator[Case]:
         """Every call while a push is queued, and after a wait for the push."""
@@ -276,6 +286,56 @@ class Suites:
             steps += (Step("look", other) for other in range(k + 1, len(writers)))
         yield tuple(steps)
 
+    def _streams(self) -> Iterator[Case]:
+        """A push of each of two memories, and then a use of each, in every order.
 
+        Each push is on a stream of its own, so a memory that waits for another stream than its push's is noticed.  Or
+        both are on one, for what is kept for each stream.
+        """
+        uses: list[Input | None] = [call for call in self.calls if not call.queues and call.side not in self._absent]
+        if not self.judged.isdisjoint({"P04", "R55"}):
+            uses.append(None)  # it is dropped, which is no input of the machine
+        for sequence, turns in product(self._pushed(), _TURNS):
+            for pair in product(uses, uses):
+                yield self._pair(sequence, turns, pair, (1, 2))
+            for use in uses:
+                yield self._pair(sequence, turns, (use, use), (1, 1))
+
+    def _pushed(self) -> Iterator[tuple[Input, ...]]:
+        """For each push the shortest sequence to it, from a write if there is one: zeros may be there by luck."""
+        found: dict[Input, tuple[Input, ...]] = {}
+        for state, way in self.reached.items():
+            for entry, move in space(self.machine).steps[state].items():
+                for push in self.legal_pushes(move.after) if entry.writes else ():
+                    found.setdefault(push, (*way, entry, push))
+        for state, way in self.reached.items():
+            for push in self.legal_pushes(state):
+                found.setdefault(push, (*way, push))
+        return iter(found.values())
+
+    def _pair(
+        self,
+        sequence: tuple[Input, ...],
+        turns: Iterable[int],
+        uses: tuple[Input | None, ...],
+        streams: tuple[int, ...],
+    ) -> Case:
+        """Two memories that take turns: the first turn of each is its push, the second its use."""
+        *before, push = sequence
+        writers = [self.writer(*before, memory=number, used=False) for number in range(len(uses))]
+        steps = [step for writer in writers for step in writer.steps]
+        pushed = set[int]()
+        for number in turns:
+            writer, use = writers[number], uses[number]
+            if number not in pushed:
+                pushed.add(number)
+                steps += writer.written(push, stream=streams[number])
+            else:
+                steps += [Step("drop", number)] if use is None else writer.written(use)
+        return (*steps, *(step for writer in writers for step in writer.ends()))
+
+
+_TURNS = sorted(set(permutations((0, 0, 1, 1))))
+"""The orders in which each of two memories comes twice."""
 _ORDER = ("write", "write", "read", "read", "adopt", "write", "read")
 """What is done in turn on the first side and on the others."""

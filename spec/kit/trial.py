@@ -189,6 +189,8 @@ class Trial:
         """
         latest = self._latest.get(step.memory)
         again = latest is not None and step.does == "call" and latest.name == step.name
+        if latest is not None and latest.fail and latest.how != "other" and step.does == "call" and not again:
+            return requirement, f"after {latest.name}, of which an action failed: {message}"
         if latest is None or not again or REQUIREMENTS[requirement].kind == "port" or requirement in _OF_PUSHES:
             return requirement, message
         if latest.how == "other" or step.fail:

@@ -415,7 +415,8 @@ def _state(machine: Machine) -> tuple[Field, ...]:
         _option(
             "head",
             one_of(machine.heads),
-            "the head, which must be there unless there is no such memory, or it is released",
+            "the head, which must be there unless there is no such memory, or it is released, also by a release that "
+            "freed one side and then failed",
         ),
         _option("size", NUMBER, "the size in bytes"),
         *(_option(flag.name, FLAG, "the flag of this name") for flag in flags),

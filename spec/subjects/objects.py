@@ -108,7 +108,7 @@ class ObjectMemories:
     def begin(self) -> None:
         """Let a new case begin."""
         self._memories: dict[int, _Made] = {}
-        self._over: set[int] = set()
+        self._over: set[int] = set()  # memories of which nothing more is looked at: a release has freed something
         self._lent = LentBuffers(self._subject)
         self._streams: dict[int | str, tuple[str, Any]] = {}
         self._queued: list[_Queued] = []
@@ -274,16 +274,14 @@ class ObjectMemories:
         record.forget_freed(acted.actions or ())
         if raised is None:
             self._adopt_or_end(record, step, call, known)
+        elif call.ends and any(action.does == "free" and not action.failed for action in acted.actions or ()):
+            self._over.add(step.memory)
         if step.memory in self._over or (raised is not None and step.quiet):
             return acted
         if raised is None and call.shows:
             acted = self._viewed(record, step, call, view, acted)
         if step.quiet:
             sides, buffers = (), ()
-        if call.ends:  # a release that failed may have freed one side: then nobody says what can be seen
-            with suppress(Exception):
-                return self._shown(record, sides, buffers, acted)
-            return acted
         return self._shown(record, sides, buffers, acted)
 
     def _adopt_or_end(self, record: _Made, step: Step, call: Call, known: int) -> None:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["ProgramMemories", "actions_told", "check_failure"]
 
 
+_NOT_RELEASED = "; its release failed before it had freed anything, so the memory is as before, and not released"
+"""Why a memory must be shown after a release that failed."""
+
+
 class _Asked(NamedTuple):
     """A memory in the port: its number there, its size in bytes, and its ledger."""
 
@@ -41,6 +45,7 @@ class ProgramMemories:
     def _forget(self) -> None:
         self._memories: dict[int, _Asked] = {}
         self._over: set[int] = set()
+        self._begun: set[int] = set()  # memories of which a release has freed something, and then failed
         self._names: dict[str, str] = {}
         self._streams: dict[int, int | str] = {}
         self._queued = False  # whether pushes may still have to happen, at a level that does not say when they do
@@ -83,7 +88,7 @@ class ProgramMemories:
         if step.does == "drop":
             return self._acted(memory, self._program.ask("drop", memory=memory.number))
         self._do_outside(memory, step)
-        if step.quiet or step.memory in self._over:
+        if step.quiet or step.memory in self._over | self._begun:
             return NOTHING
         return self._shown(memory, self._state(memory), buffers)
 
@@ -122,6 +127,8 @@ class ProgramMemories:
         if step.memory in self._over:
             return acted
         if answer.get("refused"):
+            if call.ends and any(action.does == "free" and not action.failed for action in acted.actions or ()):
+                self._begun.add(step.memory)
             return self._after_refusal(remote, step, answer, buffers, acted)
         if call.does == "adopt" and step.argument is not None:
             remote.ledger.adopt(call.side, name)
@@ -136,11 +143,15 @@ class ProgramMemories:
     def _after_refusal(
         self, remote: _Asked, step: Step, answer: dict[str, Any], buffers: Collection[str], acted: Observation
     ) -> Observation:
-        """What is seen of a memory after a call that was refused; the answer need not say it."""
+        """What is seen of a memory after a call that was refused; the answer need not say it.
+
+        A memory of which a release has freed something is released, and need not be shown any more.
+        """
         if "head" not in answer:
-            if step.quiet:
+            if step.quiet or step.memory in self._begun:
                 return acted
-            answer = {**answer, **self._state(remote)}
+            ends = self._program.protocol.machine.calls[step.name].ends
+            answer = {**answer, **self._state(remote, _NOT_RELEASED if ends else "")}
         return self._shown(remote, answer, () if step.quiet else buffers, acted)
 
     def _written(self, remote: _Asked, call: Call, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
@@ -152,13 +163,13 @@ class ProgramMemories:
         after = self._program.ask("write_view", memory=remote.number, side=call.side, bytes=bytes_)
         return {**self._whole(after), "view": view}
 
-    def _state(self, remote: _Asked) -> dict[str, Any]:
-        return self._whole(self._program.ask("state", memory=remote.number))
+    def _state(self, remote: _Asked, because: str = "") -> dict[str, Any]:
+        return self._whole(self._program.ask("state", memory=remote.number), because)
 
-    def _whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """An answer that says the head."""
+    def _whole(self, answer: dict[str, Any], because: str = "") -> dict[str, Any]:
+        """An answer that says the head; because of what it must, if that is not clear."""
         if "head" not in answer:
-            raise self._program.violation("P02-one-answer", "the last answer about a memory has no 'head'")
+            raise self._program.violation("P02-one-answer", f"the last answer about a memory has no 'head'{because}")
         return answer
 
     # --- arguments
@@ -206,6 +217,10 @@ class ProgramMemories:
         if step is not None and step.fail and self._program.level >= "L3":
             check_failure(self._program, actions, step.fail)
         wrong = remote.ledger.take(actions)
+        for wait in (action for action in actions if action.does == "wait"):
+            for other in self._memories.values():  # a stream may have the pushes of others too
+                if other is not remote:
+                    other.ledger.land(wait.stream)
         return Observation(
             refused=refused, actions=actions, wrong=wrong, live=remote.ledger.live, flying=remote.ledger.flying
         )

@@ -1,6 +1,6 @@
 """Right ports, each with a freedom of its own: ``python ports.py NAME`` speaks the protocol; with ``twin`` it is wrong.
 
-The memory is the one of plain_port.py, in the folder ``support``.
+The memory is the one of plain_port.py, in the folder ``support``; in the profile safe, the one of safe_port.py there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 if __name__ == "__main__":
     sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
 import plain_port
+from safe_port import FailedError, Memory, SafePort
 
 from controls.registry import PORTS, control
 
@@ -28,7 +29,7 @@ Answer = dict[str, Any]
 
 def plain(answer: Answer) -> str:
     """An answer as its line."""
-    return json.dumps(answer, default=memoryview.hex) + "\n"
+    return json.dumps(answer, default=lambda held: bytes(held).hex()) + "\n"
 
 
 @dataclass
@@ -270,6 +271,116 @@ def allocates_more(twin: bool) -> Port:
         return answered
 
     return Port(answer=answer)
+
+
+# --- a release that fails
+
+
+_ONE_EXCEPTION = "docs/errors.md, the one exception: the first free that was done has released the memory"
+
+
+@control("port", _ONE_EXCEPTION, refuses="P02-one-answer", level="L4", profile="safe", suites=("failures",))
+def shows_nothing_once_it_has_freed(twin: bool) -> Port:
+    """After a release that has freed one side and failed, it shows no state; the twin after any release that failed."""
+
+    class Hides(SafePort):
+        def shown(self, memory: Memory) -> Answer:
+            return {} if memory.released or not memory.head else super().shown(memory)
+
+        def release(self, memory: Memory) -> None:
+            head = memory.head
+            memory.head = "" if twin else head
+            super().release(memory)
+            memory.head = head
+
+    return Port(answer=Hides().answer)
+
+
+@control("port", _ONE_EXCEPTION, refuses="R10-same-bytes", level="L4", profile="safe", suites=("failures",))
+def refuses_once_it_has_freed(twin: bool) -> Port:
+    """After a release that has freed one side and failed, it refuses all but a release; the twin after any failure."""
+
+    class Refuses(SafePort):
+        def release(self, memory: Memory) -> None:
+            try:
+                super().release(memory)
+            except FailedError:
+                memory.released = memory.released or twin
+                raise
+
+    return Port(answer=Refuses().answer)
+
+
+# --- waiting for pushes
+
+
+_SYNCHRONIZE = "CUDA Runtime API: cudaDeviceSynchronize, cudaStreamSynchronize"
+
+
+@control("port", _SYNCHRONIZE, refuses="R42-in-flight-not-freed", level="L4", profile="safe", suites=("streams",))
+def waits_for_all_streams(twin: bool) -> Port:
+    """It waits for the pushes of every memory, and then for none of them again; the twin not for its own."""
+
+    class Waits(SafePort):
+        def settle(self, memory: Memory) -> None:
+            if memory.stream is None:
+                return
+            for stream in [*self.queued]:
+                if not (twin and stream == memory.stream):
+                    self.wait(stream)
+            for other in (memory, *self.memories.values()):  # one that is dropped is not there any more
+                other.stream = None
+
+    return Port(answer=Waits().answer)
+
+
+@control("port", _SYNCHRONIZE, refuses="R42-in-flight-not-freed", level="L4", profile="safe", suites=("streams",))
+def waits_once_for_a_stream(twin: bool) -> Port:
+    """A wait settles every memory whose push is on the stream; the twin's settles those on other streams too."""
+
+    class Waits(SafePort):
+        def wait(self, stream: int) -> None:
+            super().wait(stream)
+            for memory in self.memories.values():
+                if twin or memory.stream == stream:
+                    memory.stream = None
+
+    return Port(answer=Waits().answer)
+
+
+@control("port", _SYNCHRONIZE, refuses="R42-in-flight-not-freed", level="L4", profile="safe", suites=("streams",))
+def has_one_push_in_flight(twin: bool) -> Port:
+    """It waits for the push before, whichever memory made it, so there is at most one; the twin forgets that one."""
+
+    class One(SafePort):
+        def push(self, memory: Memory, mode: str, stream: int) -> None:
+            for other in list(self.memories.values()) if memory.head == "HEAD_AT_CPU" else ():
+                if twin:
+                    other.stream = None
+                self.settle(other)
+            super().push(memory, mode, stream)
+
+    return Port(answer=One().answer)
+
+
+@control("port", _SYNCHRONIZE, refuses="R42-in-flight-not-freed", level="L4", profile="safe", suites=("streams",))
+def pushes_at_once(twin: bool) -> Port:
+    """Its pushes have happened when it answers, so it waits for none; the twin says that they happen later."""
+
+    class AtOnce(SafePort):
+        def settle(self, memory: Memory) -> None:
+            for stream in [*self.queued]:
+                self.land(stream)
+            memory.stream = None
+
+        def push(self, memory: Memory, mode: str, stream: int) -> None:
+            super().push(memory, mode, stream)
+            self.settle(memory)
+
+        def _on_hello(self, **_: Any) -> Answer:
+            return {**super()._on_hello(), "defers": twin}
+
+    return Port(answer=AtOnce().answer)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,10 @@ class Control:
         Takes whether the twin is wanted.
     level : str
         The highest level at which the freedom can be taken; empty for the highest of all.
+    profile : {"caffe", "safe"}
+        The profile in which it can be taken.
+    suites : tuple of str
+        Those that take a port there, where the usual ones do not.
     """
 
     name: str
@@ -36,6 +40,8 @@ class Control:
     refuses: str
     make: Callable[..., Any]
     level: Any = ""
+    profile: Any = "caffe"
+    suites: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -50,8 +56,8 @@ MEMORIES: dict[str, Control] = {}
 """The memories by name, once `controls.memories` is imported."""
 
 
-def control(kind: Literal["memory", "port"], source: str, *, refuses: str, level: str = "") -> Callable[[Made], Made]:
-    """Add a member to the control group, under the name of its function.
+def control(kind: Literal["memory", "port"], source: str, *, refuses: str, **more: Any) -> Callable[[Made], Made]:
+    """Add a member to the control group, under the name of its function; `more` is the rest of `Control`.
 
     Raises
     ------
@@ -64,7 +70,7 @@ def control(kind: Literal["memory", "port"], source: str, *, refuses: str, level
         name = make.__name__
         if name in group:
             raise ValueError(f"there are two controls {name}")
-        group[name] = Control(name, source, refuses, make, level)
+        group[name] = Control(name, source, refuses, make, **more)
         return make
 
     return register

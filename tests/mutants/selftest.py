@@ -23,7 +23,7 @@ __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "quickest_first", "
 
 QUICKEST_FIRST = (
     "cells", "forms", "arguments", "elsewhere", "refused", "lent", "lifetimes", "again", "dropped", "flights", "tour",
-    "several", "stumbles", "counters", "hsi", "sizes", "failures", "walks",
+    "several", "streams", "stumbles", "counters", "hsi", "sizes", "failures", "walks",
 )  # fmt: skip
 """The suites, ordered by their cost for each bug that they are the first to catch."""
 

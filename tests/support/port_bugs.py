@@ -47,6 +47,14 @@ class PortBug(NamedTuple):
 
 _COPY = "from_.copy(here, pointers_[other], size_);"
 _PUSH = "from_.copy_async(here, pointers_[other], size_, with.stream);"
+_LAST_STREAM = """struct Last {
+    bool flying = false;
+    static inline void *stream = nullptr;
+    void operator=(void *used) { flying = true; stream = used; }
+    explicit operator bool() const { return flying; }
+    void *operator*() const { return stream; }
+    void reset() { flying = false; }
+  } in_flight_;"""
 _TRIED = 'tried(it_.copy(it_.context, to, from, size), "copy");'
 _FREE = "from_.free(owned_[side].get_deleter().kind, here);"
 _ZERO = "from_.zero(here, size_);"
@@ -132,6 +140,10 @@ PORT_BUGS = (
     PortBug("waits in the push", _PUSH, f"{_PUSH} from_.synchronize(with.stream);", "R21", "waited for its copy"),
     PortBug(
         "never waits for a push", "if (call != SMD_CPU_DATA) wait();", "",
+        "R42", "freed memory while a push still used it",
+    ),
+    PortBug(
+        "waits for the stream that was used last", "std::optional<void *> in_flight_;", _LAST_STREAM,
         "R42", "freed memory while a push still used it",
     ),
     # It owns wrongly.
@@ -250,6 +262,7 @@ NOT_IN_VECTORS = {
     "writes device memory on the host": "the runner does not protect memory",
     "waits in the push": "vectors do not say when a push is done",
     "never waits for a push": "vectors of Caffe do not ask for it",
+    "waits for the stream that was used last": "vectors of Caffe do not ask for it",
     "frees again when it is destroyed": "nothing is compared after the last step",
     "leaks when it is destroyed": "nothing is compared after the last step",
     "adopts a short buffer": "the buffers of vectors are long enough",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..registry import MEMORY_BUGS
 
 # Importing a module of seeded bugs registers them.
-from . import adoption, copies, devices, edges, failures, flights, lifetimes, ownership
+from . import adoption, copies, devices, edges, failures, flights, lifetimes, ownership, streams
 
 __all__ = [
     "MEMORY_BUGS",
@@ -22,4 +22,5 @@ __all__ = [
     "flights",
     "lifetimes",
     "ownership",
+    "streams",
 ]

@@ -107,3 +107,27 @@ class HeadBeforeView(HandmadeMemory):
         self.wrote_cpu()
         self.wait_for_push()
         return memoryview(self.cpu_ptr)
+
+
+_FAILED_FIRST = "an allocator call has to fail first, and then Caffe ends the process"
+
+
+@seeded_bug("R10-same-bytes", "a flag that is set before the work, as in many close()", out_of_reach=_FAILED_FIRST)
+class ClosedByAFailedRelease(HandmadeMemory):
+    """A release whose first free fails closes the memory: only another release is not refused."""
+
+    def release(self) -> None:
+        self.closed = True
+        super().release()
+
+
+@seeded_bug("R48-released-refuses", "a flag that is set after the work: the host side is gone, and is returned")
+class OpenAfterAHalfRelease(HandmadeMemory):
+    """A release that has freed one side and fails at the other leaves the memory open."""
+
+    def release(self) -> None:
+        try:
+            super().release()
+        except BaseException:
+            self.closed = False
+            raise
