@@ -5,12 +5,13 @@ they made last, so the next one costs little more than the memory's own accessor
 right?  While an accessor of a memory has nothing to do, the memory keeps a function ready that makes its views.
 Whenever the memory's bytes are other bytes, it makes a new function; while there is something to do, none is ready.  So
 if it still has the very same function, the typed view is right.  A view that is kept keeps its bytes alive until the
-next call.
+next call.  In checked mode none is kept, because it is counted who has one.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
@@ -179,11 +180,14 @@ class Elements:
             ready = getattr(memory, _READY[accessor])
             typed = self.flat(raw).reshape(self.shape)
             viewer: Callable[[], Any] = typed.view
-            if accessor >= READ_GPU:
-                viewer = device_viewer(memory.device, typed, checked=memory.checked)
+            on_device = memory.device if accessor >= READ_GPU else None
+            if on_device is not None:
+                viewer = device_viewer(on_device, typed, checked=memory.checked)
             elif accessor == WRITE_CPU:
                 viewer = writing(self.sides.cpu.ptr, viewer)
-            self._looks[accessor] = ready, viewer
+            # The watch of a checked memory counts who has a view, so that none is kept here.
+            again = partial(_typed, ready, on_device, self.nbytes, self.dtype, self.shape) if memory.checked else viewer
+            self._looks[accessor] = ready, again
             view = viewer()
             if accessor == WRITE_CPU:
                 memory._lend_instead(raw, view)  # noqa: SLF001 -- ours is the view that the caller has
@@ -191,7 +195,7 @@ class Elements:
 
     def flat(self, raw: Any) -> Any:
         """The elements in a row, from an array of the memory's bytes."""
-        return (raw if len(raw) == self.nbytes else raw[: self.nbytes]).view(self.dtype)
+        return _flat(raw, self.nbytes, self.dtype)
 
     # --- adoption
 
@@ -223,6 +227,17 @@ class Elements:
         if self.count and _address(buffer) % self.dtype.itemsize:
             reason = f"it does not start at a multiple of {self.dtype.itemsize} bytes, as {self.dtype} must"
             raise BufferMismatchError(call, given, reason)
+
+
+def _flat(raw: Any, nbytes: int, dtype: np.dtype[Any]) -> Any:
+    """The first elements in a row, from an array of bytes."""
+    return (raw if len(raw) == nbytes else raw[:nbytes]).view(dtype)
+
+
+def _typed(make: Callable[[], Any], device: Any, nbytes: int, dtype: np.dtype[Any], shape: Shape) -> Any:
+    """The first elements of a new view of a memory's bytes, on a device, or on the host if that is None."""
+    typed = _flat(make(), nbytes, dtype).reshape(shape)
+    return typed if device is None else device_viewer(device, typed, checked=True)()
 
 
 def _fit(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:

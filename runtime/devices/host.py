@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class CPUDeviceAllocator(DeviceAllocator):
     """Host memory, 64-byte aligned, zeroed lazily by the operating system."""
 
     device_type = DeviceType.CPU
+    lends_new_blocks = True
 
     def __init__(self) -> None:
         self._live = LiveBlocks(self.name)
@@ -127,6 +128,11 @@ class CPUDeviceAllocator(DeviceAllocator):
 
     def _references_to(self, ptr: HostArray) -> int:
         return sys.getrefcount(root_of(ptr))
+
+    def _anchored(self, ptr: HostArray, *, written: bool) -> tuple[HostArray, object]:
+        content = memoryview(cast("Any", ptr))  # Any: NumPy's stubs do not declare that arrays have this interface
+        anchor = np.frombuffer(content if written else content.toreadonly(), np.uint8)
+        return anchor, anchor
 
     def settled(self) -> bool:
         """True, because the host queues no work."""

@@ -288,6 +288,12 @@ class SimulatedArray(NDArrayOperatorsMixin):
         """A function that does what `view` does without a type, and is quick to call."""
         return partial(type(self), self._space, self._block, self._layout)  # by position: names take longer
 
+    def anchored(self, *, written: bool) -> tuple[Self, object]:
+        """Another array over this row of bytes, and an object to which only it, its views and work with them refer."""
+        content = memoryview(cast("Any", self._layout))  # Any: NumPy's stubs do not declare this interface
+        layout = np.frombuffer(content if written else content.toreadonly(), BYTES)
+        return self._over(layout), layout
+
     def items(self) -> Items:
         """The items themselves, as host memory."""
         if not self._block.live:
