@@ -164,10 +164,13 @@ class DeviceAllocator(Allocator, ABC):
         del ptr
         return 0
 
-    def _anchored(self, ptr: Pointer, *, written: bool) -> tuple[Pointer, object]:
+    def _anchored(
+        self, ptr: Pointer, *, written: bool, dtype: np.dtype[Any] | None = None, shape: tuple[int, ...] | None = None
+    ) -> tuple[Pointer, object]:
         """An array over a block, to read or to write, and an object to which nothing refers but it and its views.
 
-        What is made of these counts as a view.  Asked only if `lends_new_blocks`.
+        What is made of these counts as a view.  With `dtype` and `shape` it has the first bytes as such elements.
+        Asked only if `lends_new_blocks`.
         """
         raise NotImplementedError
 

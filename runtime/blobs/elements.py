@@ -5,13 +5,12 @@ they made last, so the next one costs little more than the memory's own accessor
 right?  While an accessor of a memory has nothing to do, the memory keeps a function ready that makes its views.
 Whenever the memory's bytes are other bytes, it makes a new function; while there is something to do, none is ready.  So
 if it still has the very same function, the typed view is right.  A view that is kept keeps its bytes alive until the
-next call.  In checked mode none is kept, because it is counted who has one.
+next call.
 """
 
 from __future__ import annotations
 
 import sys
-from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from ..memory.side import Side
     from ..memory.sides import Sides
     from ..memory.synced_memory import SyncedMemory
+    from ..memory.views import Lender
     from .shape import Shape
 
 __all__ = ["OF_NUMPY", "OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
@@ -92,7 +92,7 @@ class Elements:
         and that they do not overlap.
     """
 
-    __slots__ = ("_inside", "_looks", "apart", "count", "dtype", "memory", "nbytes", "shape")
+    __slots__ = ("_inside", "_looks", "_parts", "apart", "count", "dtype", "memory", "nbytes", "shape")
 
     def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
         self.memory: SyncedMemory = memory
@@ -104,6 +104,7 @@ class Elements:
         # For each accessor: the function that the memory had ready at the last call, and ours over the same bytes.
         # They are one tuple, so that no thread sees one without the other.
         self._looks: list[tuple[object, Callable[[], Any]]] = [(None, _nothing)] * len(ACCESSORS)
+        self._parts: list[Lender | None] = [None] * len(ACCESSORS)  # in checked mode, whose functions these are
         self.apart: tuple[Side, Side, Side, Side, bool] | None = None
 
     def reshaped(self, shape: Shape) -> Elements:
@@ -180,22 +181,33 @@ class Elements:
             ready = getattr(memory, _READY[accessor])
             typed = self.flat(raw).reshape(self.shape)
             viewer: Callable[[], Any] = typed.view
-            on_device = memory.device if accessor >= READ_GPU else None
-            if on_device is not None:
-                viewer = device_viewer(on_device, typed, checked=memory.checked)
+            if accessor >= READ_GPU:
+                viewer = device_viewer(memory.device, typed, checked=memory.checked)
             elif accessor == WRITE_CPU:
                 viewer = writing(self.sides.cpu.ptr, viewer)
-            # The watch of a checked memory counts who has a view, so that none is kept here.
-            again = partial(_typed, ready, on_device, self.nbytes, self.dtype, self.shape) if memory.checked else viewer
-            self._looks[accessor] = ready, again
             view = viewer()
+            self._looks[accessor] = self._kept(accessor, raw, viewer) if memory.checked else (ready, viewer)
             if accessor == WRITE_CPU:
                 memory._lend_instead(raw, view)  # noqa: SLF001 -- ours is the view that the caller has
         return view
 
+    def _kept(self, accessor: int, raw: Any, viewer: Callable[[], Any]) -> tuple[object, Callable[[], Any]]:
+        """What `_looks` may keep for a checked memory, which counts views; what makes a part of them counts as none."""
+        side: Any = self.sides.gpu if accessor >= READ_GPU else self.sides.cpu
+        lender = side.views.writer if accessor & 1 else side.views.reader
+        ready = getattr(self._inside, _READY[accessor])
+        if not lender.counts:
+            return ready, viewer
+        if ready is None or not self.count:
+            return None, _nothing
+        if ready is self._looks[accessor][0]:
+            return self._looks[accessor]
+        self._parts[accessor] = part = lender.part(raw, self.dtype, self.shape)
+        return ready, part.make
+
     def flat(self, raw: Any) -> Any:
         """The elements in a row, from an array of the memory's bytes."""
-        return _flat(raw, self.nbytes, self.dtype)
+        return (raw if len(raw) == self.nbytes else raw[: self.nbytes]).view(self.dtype)
 
     # --- adoption
 
@@ -227,17 +239,6 @@ class Elements:
         if self.count and _address(buffer) % self.dtype.itemsize:
             reason = f"it does not start at a multiple of {self.dtype.itemsize} bytes, as {self.dtype} must"
             raise BufferMismatchError(call, given, reason)
-
-
-def _flat(raw: Any, nbytes: int, dtype: np.dtype[Any]) -> Any:
-    """The first elements in a row, from an array of bytes."""
-    return (raw if len(raw) == nbytes else raw[:nbytes]).view(dtype)
-
-
-def _typed(make: Callable[[], Any], device: Any, nbytes: int, dtype: np.dtype[Any], shape: Shape) -> Any:
-    """The first elements of a new view of a memory's bytes, on a device, or on the host if that is None."""
-    typed = _flat(make(), nbytes, dtype).reshape(shape)
-    return typed if device is None else device_viewer(device, typed, checked=True)()
 
 
 def _fit(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from ..allocators.arithmetic import OF_DEVICES
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_kind
 from ..allocators.failures import adopting
-from ..allocators.late_writes import root_of
+from ..allocators.late_writes import anchored, root_of
 from ..allocators.pointers import (
     End,
     HostArray,
@@ -129,10 +129,11 @@ class CPUDeviceAllocator(DeviceAllocator):
     def _references_to(self, ptr: HostArray) -> int:
         return sys.getrefcount(root_of(ptr))
 
-    def _anchored(self, ptr: HostArray, *, written: bool) -> tuple[HostArray, object]:
-        content = memoryview(cast("Any", ptr))  # Any: NumPy's stubs do not declare that arrays have this interface
-        anchor = np.frombuffer(content if written else content.toreadonly(), np.uint8)
-        return anchor, anchor
+    def _anchored(
+        self, ptr: HostArray, *, written: bool, dtype: Any = None, shape: tuple[int, ...] | None = None
+    ) -> tuple[Any, object]:
+        array = anchored(ptr, written=written, dtype=dtype, shape=shape)
+        return array, array
 
     def settled(self) -> bool:
         """True, because the host queues no work."""

@@ -94,7 +94,7 @@ class Sides:
         on_device = accessor >= READ_GPU
         side = self.gpu if on_device else self.cpu
         views = side.views or self.show(side, on_device=on_device)
-        return views.write() if accessor & 1 else views.read()
+        return views.writer.make() if accessor & 1 else views.reader.make()
 
     def undo(self, had_cpu: int, had_gpu: int, flights: list[Flight], error: BaseException) -> None:
         """Give back what a call has allocated that ends with `error`; a block that leaks is reported.

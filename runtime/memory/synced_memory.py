@@ -559,13 +559,13 @@ class SyncedMemory:
         read_cpu, write_cpu, read_gpu, write_gpu = self._table.idle[self._state]
         cpu, gpu, landed = sides.cpu.views, sides.gpu.views, not sides.flights
         if read_cpu and cpu is not None:
-            self._read_cpu = cpu.read
+            self._read_cpu = cpu.reader.make
         if write_cpu and landed and cpu is not None:
-            self._write_cpu = cpu.write
+            self._write_cpu = cpu.writer.make
         if read_gpu and landed and gpu is not None:
-            self._read_gpu = gpu.read
+            self._read_gpu = gpu.reader.make
         if write_gpu and landed and gpu is not None:
-            self._write_gpu = gpu.write
+            self._write_gpu = gpu.writer.make
 
     def _make_ready_to_read(self, watch: Watch) -> None:
         """As `_make_ready`, in a checked memory: only while nothing has to be compared.
@@ -578,9 +578,9 @@ class SyncedMemory:
         read_cpu, _, read_gpu, _ = self._table.idle[self._state]
         cpu, gpu = sides.cpu.views, sides.gpu.views
         if read_cpu and cpu is not None:
-            self._read_cpu = cpu.read
+            self._read_cpu = cpu.reader.make
         if read_gpu and gpu is not None:
-            self._read_gpu = gpu.read
+            self._read_gpu = gpu.reader.make
         if not watch.has_nothing_to_compare():  # another thread has just freed memory of which somebody has a view
             self._withdraw()
 

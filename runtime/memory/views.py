@@ -13,6 +13,7 @@ import platform
 import sysconfig
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, cast
+from weakref import ref
 
 import numpy as np
 
@@ -27,85 +28,108 @@ if TYPE_CHECKING:
 
     from ..allocators.pointers import HostArray
 
-__all__ = ["Views", "counted_views", "device_views", "host_views"]
+__all__ = ["Lender", "Views", "counted_views", "device_views", "host_views"]
 
 _NOTHING = np.frombuffer(b"", np.uint8)
 
-
-class _Anchor:
-    """An object to which the views of a side refer, and what makes them."""
-
-    __slots__ = ("_thing",)
-
-    def __init__(self, thing: object) -> None:
-        self._thing = thing
-
-    @property
-    def references(self) -> int:
-        """How many references there are to it."""
-        return getrefcount(self._thing)
-
-
-_ALONE = _Anchor(object()).references + 1
-"""The references to an anchor if there is no view: what makes the views has one.  Counted here, because each Python has
-its own way of counting the call."""
 
 _COUNTS = platform.python_implementation() == "CPython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 """Whether this Python counts references exactly."""
 
 
-class Views:
-    """What makes the views of a side.
+class Lender:
+    """What makes views of one kind.
 
     Parameters
     ----------
-    read, write : callable
-        They make a new view of the memory, to read and to write.
-    readers, writers : object or None
-        To what the views of each kind refer, and nothing else does but the callable.  None: it is not known who has
-        one.
+    make : callable
+        It makes a new view.
+    anchor : object
+        To what the views refer; nothing else does but the callable, once.  None: it is not known who has a view.
+    owner : DeviceAllocator or None
+        What has made the anchor.
     """
 
-    __slots__ = ("_readers", "_writers", "read", "write")
+    __slots__ = ("__weakref__", "_anchor", "_owner", "_parts", "make")
 
-    def __init__(
-        self, read: Callable[[], Any], write: Callable[[], Any], readers: object = None, writers: object = None
-    ) -> None:
-        self.read: Callable[[], Any] = read
-        self.write: Callable[[], Any] = write
-        counted = _COUNTS and readers is not None and writers is not None
-        self._readers = _Anchor(readers) if counted else None
-        self._writers = _Anchor(writers) if counted else None
+    def __init__(self, make: Callable[[], Any], anchor: object = None, owner: Any = None) -> None:
+        self.make: Callable[[], Any] = make
+        self._anchor = anchor if _COUNTS else None
+        self._owner = owner
+        self._parts: list[ref[Lender]] = []
 
     @property
-    def may_be_read(self) -> bool:
-        """Whether somebody may have a view to read."""
-        return self._readers is None or self._readers.references > _ALONE
+    def references(self) -> int:
+        """How many references there are to the anchor."""
+        return getrefcount(self._anchor)
 
     @property
-    def may_be_written(self) -> bool:
-        """Whether somebody may have a view to write."""
-        return self._writers is None or self._writers.references > _ALONE
+    def counts(self) -> bool:
+        """Whether it is known who has a view."""
+        return self._anchor is not None
+
+    @property
+    def is_out(self) -> bool:
+        """Whether somebody may have a view."""
+        if self._anchor is None:
+            return True
+        if self.references <= _ALONE:  # so there is no part either, which would have one
+            return False
+        parts = [part for known in self._parts if (part := known()) is not None]
+        return self.references > _ALONE + len(parts) or any(part.is_out for part in parts)
+
+    def part(self, view: Pointer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Lender:
+        """A lender of the first bytes as elements of a type; while it is there, it counts as no view.
+
+        Parameters
+        ----------
+        view : array
+            A view that was made here.
+        dtype : numpy.dtype
+        shape : tuple of int
+        """
+        array, anchor = self._owner._anchored(view, written=False, dtype=dtype, shape=shape)  # noqa: SLF001 -- as below
+        part = Lender(self._owner.viewer(array), anchor, self._owner)
+        self._parts = [*(known for known in self._parts if known() is not None), ref(part)]
+        return part
+
+
+class Views:
+    """What makes the views of a side: one lender of those to read, and one of those to write."""
+
+    __slots__ = ("reader", "writer")
+
+    def __init__(self, reader: Lender, writer: Lender) -> None:
+        self.reader: Lender = reader
+        self.writer: Lender = writer
+
+
+_ALONE = Lender(int, object()).references + 1
+"""The references to an anchor if there is no view; what makes views has one.  They are counted here, because each
+Python counts the call in its own way."""
 
 
 def host_views(ptr: HostArray) -> Views:
     """Views of host memory."""
-    return Views(_frozen(ptr).view, writing(ptr, ptr.view))
+    return Views(Lender(_frozen(ptr).view), Lender(writing(ptr, ptr.view)))
 
 
 def device_views(device: Any, ptr: Pointer, *, checked: bool) -> Views:
     """Views of the memory of a device."""
     to_read = device_viewer(device, device.read_only(ptr), checked=checked)
-    return Views(to_read, device_viewer(device, ptr, checked=checked))
+    return Views(Lender(to_read), Lender(device_viewer(device, ptr, checked=checked)))
 
 
 def counted_views(owner: Any, ptr: Pointer) -> Views | None:
     """Views of a block of which nobody has one yet; None if its owner cannot tell who has one, or who had it before."""
     if not lends_new_blocks(owner):
         return None
-    to_read, readers = owner._anchored(ptr, written=False)  # noqa: SLF001 -- as other questions of checked mode
-    to_write, writers = owner._anchored(ptr, written=True)  # noqa: SLF001 -- as above
-    return Views(owner.viewer(to_read), owner.viewer(to_write), readers, writers)
+    return Views(_counted(owner, ptr, written=False), _counted(owner, ptr, written=True))
+
+
+def _counted(owner: Any, ptr: Pointer, *, written: bool) -> Lender:
+    array, anchor = owner._anchored(ptr, written=written)  # noqa: SLF001 -- as other questions of checked mode
+    return Lender(owner.viewer(array), anchor, owner)
 
 
 def _frozen(array: HostArray) -> HostArray:

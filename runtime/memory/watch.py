@@ -140,12 +140,12 @@ class _Seen:
             return True
         if side.views is None:  # nobody has one, but some may be left of those who had the block before
             return not lends_new_blocks(side.owner)
-        return side.views.may_be_written
+        return side.views.writer.is_out
 
-    def may_be_read(self, sides: Sides) -> bool:
-        """Whether anybody but the memory may be able to read the side now, or to write to it."""
+    def is_shown(self, sides: Sides) -> bool:
+        """Whether somebody may have a view of the side to read."""
         views = self.of(sides).views
-        return self.may_be_written(sides) or (views is not None and views.may_be_read)
+        return views is not None and views.reader.is_out
 
     def read(self, sides: Sides) -> Bytes:
         """Its bytes; None if a push may be in flight there, or they cannot be read."""
@@ -211,21 +211,21 @@ class Watch:
     def record(self, sides: Sides, before: SyncedHead, head: SyncedHead) -> None:
         """Remember what the bytes are after a call that has moved the head, or given a side other memory."""
         near, far = self._near, self._far
-        if before is not head:
-            line = line_of_caller()
-            for seen, fresh in ((near, SyncedHead.HEAD_AT_CPU), (far, SyncedHead.HEAD_AT_GPU)):
-                if before is fresh:
-                    seen.ended = line
+        if before is not head and before is SyncedHead.HEAD_AT_CPU:
+            near.ended = line_of_caller()
+        elif before is not head and before is SyncedHead.HEAD_AT_GPU:
+            far.ended = line_of_caller()
         if head is SyncedHead.SYNCED:
-            held = near.may_be_written(sides), far.may_be_written(sides)
-            if any(held):
+            near_held, far_held = near.may_be_written(sides), far.may_be_written(sides)
+            if near_held or far_held:
                 near.remember(sides)
-            far.expected = near.expected if held[1] else None  # a copy has made both the same
-            near.expected = near.expected if held[0] else None
+            far.expected = near.expected if far_held else None  # a copy has made both the same
+            near.expected = near.expected if near_held else None
         elif head is not SyncedHead.UNINITIALIZED:
             stale = near if head is SyncedHead.HEAD_AT_GPU else far
-            spoiled = stale.may_be_read(sides) and before is not head and stale.spoil(sides)
-            if not stale.may_be_written(sides):
+            held = stale.may_be_written(sides)
+            spoiled = before is not head and (held or stale.is_shown(sides)) and stale.spoil(sides)
+            if not held:
                 stale.expected = None
             elif not spoiled:
                 stale.remember(sides)

@@ -257,8 +257,10 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def _references_to(self, ptr: SimulatedArray) -> int:
         return sys.getrefcount(cast("Any", ptr)._block)  # noqa: SLF001 -- of this device
 
-    def _anchored(self, ptr: SimulatedArray, *, written: bool) -> tuple[SimulatedArray, object]:
-        return ptr.anchored(written=written)
+    def _anchored(
+        self, ptr: SimulatedArray, *, written: bool, dtype: Any = None, shape: tuple[int, ...] | None = None
+    ) -> tuple[SimulatedArray, object]:
+        return ptr.anchored(written=written, dtype=dtype, shape=shape)
 
     def poison(self, ptr: SimulatedArray) -> None:
         """As the base class.

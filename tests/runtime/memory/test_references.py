@@ -30,6 +30,7 @@ def place(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The passes over a whole side so far: reads and fills."""
+    gc.collect()  # a memory that another test has left looks at its bytes when it goes
     passes: list[str] = []
 
     def counting(name: str) -> Callable[..., Any]:
@@ -184,10 +185,33 @@ def test_no_byte_is_looked_at_while_nobody_has_a_view(looks: list[str], make: Ca
         memory.mutable_cpu_data()[:] = 3
         assert [3] * SIZE == memory.gpu_data().get().tolist()
         memory.mutable_gpu_data().set(np.full(SIZE, 4, np.uint8))
-        assert [4] * SIZE == memory.cpu_data().tolist()
-        memory.gpu_data()
+        for _ in range(3):  # from the second time on the accessors are ready
+            assert [4] * SIZE == memory.cpu_data().tolist()
+            assert [4] * SIZE == memory.gpu_data().get().tolist()
 
     assert [] == looks
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("again", [False, True], ids=["same shape", "other shape"])
+@pytest.mark.parametrize("accessor", ["cpu_data", "gpu_data"])
+def test_elements_that_a_blob_has_shown_are_filled_when_their_side_becomes_stale(
+    looks: list[str], accessor: str, again: bool, times: int
+) -> None:
+    """A blob that has another shape by now makes its views anew; those that were made before are there still."""
+    blob: Any = Blob((2, 4), np.uint8, device="simulated")
+    blob.data = np.ones((2, 4))
+    blob.gpu_data()
+    for _ in range(times):
+        kept = getattr(blob, accessor)()[1]
+    if again:
+        blob.reshape(4, 2)
+        blob.cpu_data(), blob.gpu_data()
+    assert [] == looks
+    (blob.mutable_gpu_data if accessor == "cpu_data" else blob.mutable_cpu_data)()
+
+    assert ["fill_with_poison"] == looks
+    assert {POISON} == {*(kept.get() if accessor == "gpu_data" else kept).tolist()}
 
 
 def test_a_view_on_the_fresh_side_costs_nothing(looks: list[str]) -> None:
