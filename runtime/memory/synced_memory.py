@@ -537,7 +537,10 @@ class SyncedMemory:
         try:
             result = work(*arguments)
         except Exception:
-            watch.record(sides, HEADS[before], HEADS[self._state])
+            if before == self._state and HEADS[before] is SyncedHead.SYNCED:
+                watch.expect(known)  # no side was stale, and they need not be the same any more
+            else:
+                watch.record(sides, HEADS[before], HEADS[self._state])
             raise
         if self._closed:
             pass

@@ -50,28 +50,28 @@ class Lender:
         What has made the anchor.
     """
 
-    __slots__ = ("__weakref__", "_anchor", "_owner", "_parts", "make")
+    __slots__ = ("__weakref__", "_owner", "_parts", "anchor", "make")
 
     def __init__(self, make: Callable[[], Any], anchor: object = None, owner: Any = None) -> None:
         self.make: Callable[[], Any] = make
-        self._anchor = anchor if _COUNTS else None
+        self.anchor: Any = anchor if _COUNTS else None
         self._owner = owner
         self._parts: list[ref[Lender]] = []
 
     @property
     def references(self) -> int:
         """How many references there are to the anchor."""
-        return getrefcount(self._anchor)
+        return getrefcount(self.anchor)
 
     @property
     def counts(self) -> bool:
         """Whether it is known who has a view."""
-        return self._anchor is not None
+        return self.anchor is not None
 
     @property
     def is_out(self) -> bool:
         """Whether somebody may have a view."""
-        if self._anchor is None:
+        if self.anchor is None:
             return True
         if self.references <= _ALONE:  # so there is no part either, which would have one
             return False

@@ -16,6 +16,7 @@ somebody else's: it is compared, and never poisoned; neither is a block that ano
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from contextlib import suppress
 from functools import cache
@@ -41,7 +42,7 @@ from ..devices.host import CPUDeviceAllocator
 from .lines import line_of_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     from syncedmem.model.lines import Line
@@ -298,8 +299,11 @@ class _Freed:
         self._late = late
         self._start: int = address_of(ptr) - address_of(root)
         self._then: HostArray = ptr[: late.byte_size].copy()
+        self._position: int | None = None  # the first byte that was written, once nobody can write any more
         # A view here would keep the memory, and so does none.
-        self._root: ref[HostArray] = ref(root, self._forget)
+        self._root: ref[HostArray] = ref(root)
+        anchor: Any = None if side.views is None else side.views.writer.anchor
+        self._held: ref[Any] = ref(root, self._forget) if anchor is None else ref(anchor, self._end)
         with _lock:
             _freed.append(self)
             watched = list(_watched)
@@ -313,16 +317,31 @@ class _Freed:
             if self in known:
                 known.remove(self)
 
+    # At the exit of the interpreter nothing works that compares.
+    def _end(self, _: object, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Look at the memory for the last time, because the last view goes now; what was written is told later."""
+        if not is_over():
+            self._position = self._written()
+            if self._position is None:
+                self._forget(None)
+
+    def _written(self) -> int | None:
+        """The first byte that was written since the memory was freed."""
+        root = self._root()
+        if root is None or self._is_back():
+            return None
+        return first_difference(self._then, root[self._start : self._start + self._late.byte_size])
+
+    def _is_back(self) -> bool:
+        """Whether the release was refused."""
+        side = self._side()
+        return side is not None and side.ptr is not None
+
     def error(self, call: str) -> StaleWriteError | None:
         """The error to raise if the memory was written; it is told once."""
-        root = self._root()
-        side, position = self._side(), None
-        if root is not None and (side is None or side.ptr is None):  # otherwise the release was refused
-            now: HostArray = root[self._start : self._start + self._late.byte_size]
-            position = first_difference(self._then, now)
-            if position is None:
-                return None
-        self._forget(root)
+        position = self._written() if self._position is None else self._position
+        if position is not None or self._held() is None or self._is_back():
+            self._forget(None)
         return None if position is None else self._late.error(call, position)
 
     def warn(self, why: str) -> None:

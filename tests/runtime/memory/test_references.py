@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from subjects import SIZE, devices
+from subjects import SIZE, devices, failing
 
-from syncedmem.model import InvalidArgumentError, StaleWriteError, SyncedHead
+from syncedmem.model import IllegalCallError, InvalidArgumentError, ReleaseError, StaleWriteError, SyncedHead
 from syncedmem.runtime import Blob, CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.allocators.late_writes import POISON
 from syncedmem.runtime.memory import views, watch
@@ -360,3 +360,63 @@ def test_another_value_is_refused(wrong: Any) -> None:
     for make in (partial(SyncedMemory, SIZE), partial(Blob, (SIZE,))):
         with pytest.raises(InvalidArgumentError, match="checked must be True, False or 'always', got"):
             make(checked=wrong)
+
+
+def test_a_call_that_is_refused_after_a_write_was_told_accuses_nobody_of_another_one(place: Any) -> None:
+    """The two sides differ then, and stay as they are."""
+    memory: Any = SyncedMemory(SIZE, device=place, checked="always")
+    kept = memory.mutable_cpu_data()[:]
+    memory.gpu_data()
+    kept[3] = 9
+    with pytest.raises(StaleWriteError):
+        memory.gpu_data()
+    with pytest.raises(IllegalCallError):
+        memory.async_gpu_push(stream=place.stream())
+    memory.gpu_data()
+    kept[3] = 8
+    with pytest.raises(StaleWriteError):
+        memory.gpu_data()
+
+
+# --- memory that was freed
+
+
+def freed(place: Any) -> Any:
+    """What somebody has of memory that was freed."""
+    with SyncedMemory(SIZE, device=place, checked=True) as memory:
+        return memory.mutable_cpu_data()[1:]
+
+
+def test_who_writes_to_freed_memory_and_drops_his_view_is_told(place: Any) -> None:
+    kept = freed(place)
+    kept[2] = 9
+    del kept
+    with pytest.raises(StaleWriteError) as caught:
+        SyncedMemory(SIZE, device=place, checked=True).cpu_data()
+    assert (True, 3) == (caught.value.freed, caught.value.position)
+    SyncedMemory(SIZE, device=place, checked=True).cpu_data()
+
+
+def test_freed_memory_of_which_nobody_has_a_view_any_more_is_not_looked_at(place: Any) -> None:
+    """The simulated device keeps freed blocks for a while."""
+    gc.collect()
+    known = watch._freed  # pyright: ignore[reportPrivateUsage] -- what is looked at
+    before = len(known)
+    kept = freed(place)
+    assert before + 1 == len(known)
+    del kept
+
+    assert before == len(known)
+
+
+def test_a_release_that_is_refused_is_no_end_of_the_right_to_write(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory: Any = SyncedMemory(SIZE, device=place, host=CPUDeviceAllocator(), pinned=CPUDeviceAllocator(), checked=True)
+    kept, owner = memory.mutable_cpu_data()[:], memory._sides.cpu.owner
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, "release", failing(RuntimeError, "dead"))
+        with pytest.raises(ReleaseError):
+            memory.close()
+    kept[:] = 4
+    assert {4} == {*memory.gpu_data().get().tolist()}
+    memory.close()
+    SyncedMemory(SIZE, device=place, checked=True).cpu_data()
