@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import sys
 from contextlib import suppress
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakSet
 
@@ -29,6 +30,7 @@ __all__ = [
     "POISON",
     "LateWrites",
     "Telling",
+    "anchored",
     "fill_with_poison",
     "first_difference",
     "poison_of",
@@ -90,6 +92,17 @@ def root_of(ptr: Any) -> Any:
     while _on_host(ptr.base):
         ptr = ptr.base
     return ptr
+
+
+def anchored(array: Any, *, written: bool, dtype: Any = None, shape: tuple[int, ...] | None = None) -> Any:
+    """An array over a row of bytes, or over the first of them, to which all views of it refer.
+
+    NumPy makes a view of a view refer to the last array of the chain.  Here the chain ends, because below is no array
+    but a `PickleBuffer`; it has no part in pickling, but NumPy looks through a `memoryview`.
+    """
+    content = memoryview(array)
+    below: Any = PickleBuffer(content if written else content.toreadonly())
+    return np.ndarray(array.shape if shape is None else shape, np.uint8 if dtype is None else dtype, below)
 
 
 def references_to(allocator: Any, ptr: Pointer) -> int:

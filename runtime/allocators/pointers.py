@@ -65,8 +65,8 @@ def as_integer(value: object, argument: str, expected: str) -> int:
         raise InvalidArgumentError(argument, value, expected) from error
 
 
-def as_flag(value: object, argument: str) -> bool:
-    """An argument as a ``bool``.
+def as_flag(value: object, argument: str, expected: str = "True or False") -> bool:
+    """An argument as a ``bool``; errors show what is `expected`.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def as_flag(value: object, argument: str) -> bool:
         return value  # the usual case, and every copy comes here
     flag: Any = value
     if not isinstance(value, bool | np.bool_):
-        raise InvalidArgumentError(argument, value, "True or False")
+        raise InvalidArgumentError(argument, value, expected)
     return bool(flag)
 
 

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 
     from ..allocators.arguments import DeviceMemory, HostMemory, Numbers, ReadOnlyArray
     from ..allocators.base import DeviceAllocator
+    from ..memory.watch import Checked
     from .contents import BlobContents
     from .shape import Extents, Shape
 
@@ -93,7 +94,7 @@ class Where(TypedDict, total=False):
     host: DeviceAllocator | None
     pinned: DeviceAllocator | None
     device: DeviceAllocator | str | None
-    checked: bool | None
+    checked: Checked | None
 
 
 _EXTENT = np.dtype(np.int32)  # the type of an extent in the shape for kernels (blob.cpp:28)
@@ -178,14 +179,14 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         host: Any = None,
         pinned: Any = None,
         device: Any = AUTOMATIC,
-        checked: bool | None = None,
+        checked: Checked | None = None,
     ) -> None:
         if len(shape) == 2 and dtype is None and not shapes.is_integer(shape[1]):  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
             shape = (first,)
         kind = check_dtype(np.float32 if dtype is None else dtype)
         self._host, self._pinned, self._device = resolve_sides(host, pinned, device)
-        self._checked = is_checked(checked, self._device)
+        self._checked: Checked = is_checked(checked, self._device)
         self._shape: Shape | None = _checked(shape, kind) if shape else None
         extents = _NOTHING if self._shape is None else self._shape
         self._data, self._diff = self._fresh(extents, kind), self._fresh(extents, kind)
@@ -1061,7 +1062,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
-        checked: bool | None = None,
+        checked: Checked | None = None,
     ) -> Blob[Any]:
         """A blob from a ``.npy``, ``.npz`` or ``.binaryproto`` file.
 
@@ -1092,7 +1093,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
-        checked: bool | None = None,
+        checked: Checked | None = None,
     ) -> Blob[Any]:
         """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`.
 
@@ -1133,7 +1134,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
-        checked: bool | None = None,
+        checked: Checked | None = None,
     ) -> Blob[Any]:
         """A blob whose data is somebody else's array: of NumPy, CuPy, PyTorch, JAX or PyOpenCL, or a list.
 

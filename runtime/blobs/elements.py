@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..memory.side import Side
     from ..memory.sides import Sides
     from ..memory.synced_memory import SyncedMemory
+    from ..memory.views import Lender
     from .shape import Shape
 
 __all__ = ["OF_NUMPY", "OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
@@ -91,7 +92,7 @@ class Elements:
         and that they do not overlap.
     """
 
-    __slots__ = ("_inside", "_looks", "apart", "count", "dtype", "memory", "nbytes", "shape")
+    __slots__ = ("_inside", "_looks", "_parts", "apart", "count", "dtype", "memory", "nbytes", "shape")
 
     def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
         self.memory: SyncedMemory = memory
@@ -103,6 +104,7 @@ class Elements:
         # For each accessor: the function that the memory had ready at the last call, and ours over the same bytes.
         # They are one tuple, so that no thread sees one without the other.
         self._looks: list[tuple[object, Callable[[], Any]]] = [(None, _nothing)] * len(ACCESSORS)
+        self._parts: list[Lender | None] = [None] * len(ACCESSORS)  # in checked mode, whose functions these are
         self.apart: tuple[Side, Side, Side, Side, bool] | None = None
 
     def reshaped(self, shape: Shape) -> Elements:
@@ -183,11 +185,25 @@ class Elements:
                 viewer = device_viewer(memory.device, typed, checked=memory.checked)
             elif accessor == WRITE_CPU:
                 viewer = writing(self.sides.cpu.ptr, viewer)
-            self._looks[accessor] = ready, viewer
             view = viewer()
+            self._looks[accessor] = self._kept(accessor, raw, viewer) if memory.checked else (ready, viewer)
             if accessor == WRITE_CPU:
                 memory._lend_instead(raw, view)  # noqa: SLF001 -- ours is the view that the caller has
         return view
+
+    def _kept(self, accessor: int, raw: Any, viewer: Callable[[], Any]) -> tuple[object, Callable[[], Any]]:
+        """What `_looks` may keep for a checked memory, which counts views; what makes a part of them counts as none."""
+        side: Any = self.sides.gpu if accessor >= READ_GPU else self.sides.cpu
+        lender = side.views.writer if accessor & 1 else side.views.reader
+        ready = getattr(self._inside, _READY[accessor])
+        if not lender.counts:
+            return ready, viewer
+        if ready is None or not self.count:
+            return None, _nothing
+        if ready is self._looks[accessor][0]:
+            return self._looks[accessor]
+        self._parts[accessor] = part = lender.part(raw, self.dtype, self.shape)
+        return ready, part.make
 
     def flat(self, raw: Any) -> Any:
         """The elements in a row, from an array of the memory's bytes."""

@@ -20,7 +20,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from ..allocators.arithmetic import OF_DEVICES
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_kind
 from ..allocators.failures import adopting
-from ..allocators.late_writes import root_of
+from ..allocators.late_writes import anchored, root_of
 from ..allocators.pointers import (
     End,
     HostArray,
@@ -52,6 +52,7 @@ class CPUDeviceAllocator(DeviceAllocator):
     """Host memory, 64-byte aligned, zeroed lazily by the operating system."""
 
     device_type = DeviceType.CPU
+    lends_new_blocks = True
 
     def __init__(self) -> None:
         self._live = LiveBlocks(self.name)
@@ -127,6 +128,12 @@ class CPUDeviceAllocator(DeviceAllocator):
 
     def _references_to(self, ptr: HostArray) -> int:
         return sys.getrefcount(root_of(ptr))
+
+    def _anchored(
+        self, ptr: HostArray, *, written: bool, dtype: Any = None, shape: tuple[int, ...] | None = None
+    ) -> tuple[Any, object]:
+        array = anchored(ptr, written=written, dtype=dtype, shape=shape)
+        return array, array
 
     def settled(self) -> bool:
         """True, because the host queues no work."""

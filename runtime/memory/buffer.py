@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from syncedmem.model.lines import Line
 
     from ..allocators.pointers import HostArray
+    from .watch import Checked
 
 __all__ = ["Buffer"]
 
@@ -107,7 +108,7 @@ class Buffer:
     use_external : bool
         True: `ptr` is somebody else's; it is kept alive and never released, as with `from_external`.  False:
         `allocator` has allocated `ptr`, and this buffer has to release it.
-    checked : bool or None
+    checked : bool, "always" or None
         Whether a pool tells of writes into the memory that come after its release; None as for `SyncedMemory`.
 
     Raises
@@ -140,14 +141,14 @@ class Buffer:
         ptr: Any = None,
         *,
         use_external: bool = False,
-        checked: bool | None = None,
+        checked: Checked | None = None,
     ) -> None:
         self._held = _Held()
         if allocator is not None:
             check_allocator("allocator", allocator, "an allocator, or None")
         self._byte_size = check_byte_size(byte_size)
         use_external = as_flag(use_external, "use_external")
-        self._checked = is_checked(checked, allocator) and is_pooled(allocator)
+        self._checked = bool(is_checked(checked, allocator)) and is_pooled(allocator)
         self._allocator = allocator
         self._closed = False
         self._lock = fork_safe_lock()

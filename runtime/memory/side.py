@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from ..allocators.base import DeviceAllocator
     from .flight import Flight
+    from .views import Views
 
 __all__ = ["Ending", "Side", "finalise"]
 
@@ -96,20 +97,19 @@ class Side:
         The allocator that gets the block back; None if the memory is somebody else's, or there is none.  An owner
         without a pointer means that an allocation has begun.
     flights : list of Flight
-    read, write : callable or None
-        They make a new view of the memory, to read and to write; None before somebody has asked for one.
+    views : Views or None
+        What makes views of the memory; None before somebody has asked for one.
     """
 
-    __slots__ = ("__weakref__", "byte_size", "flights", "owner", "ptr", "read", "write")
+    __slots__ = ("__weakref__", "byte_size", "flights", "owner", "ptr", "views")
 
     def __init__(
         self, byte_size: int, flights: list[Flight], ptr: Pointer = None, owner: DeviceAllocator | None = None
     ) -> None:
         self.byte_size: int = byte_size
-        self.flights = flights
+        self.flights: list[Flight] = flights
         self.ptr: Pointer = ptr
-        self.read: Callable[[], Any] | None = None
-        self.write: Callable[[], Any] | None = None
+        self.views: Views | None = None
         self.owner: Any = owner  # last: an interrupt before it leaves nothing to give back
 
     def allocate(self, allocator: DeviceAllocator) -> None:
@@ -137,8 +137,8 @@ class Side:
         ReleaseError
             If the allocator refuses the block; it is in this side still.
         """
-        ptr, owner, read, write = self.ptr, self.owner, self.read, self.write
-        self.ptr = self.owner = self.read = self.write = None
+        ptr, owner, views = self.ptr, self.owner, self.views
+        self.ptr = self.owner = self.views = None
         if owner is None or ptr is None:
             return
         try:
@@ -147,9 +147,9 @@ class Side:
             pass  # the allocator does not know the block: somebody else has released it
         except BaseException as error:
             # First, because asking may fail.  No interrupt may come before `is_refused` has an answer.
-            self.ptr, self.owner, self.read, self.write = ptr, owner, read, write
+            self.ptr, self.owner, self.views = ptr, owner, views
             if not is_refused(owner, ptr, error):
-                self.ptr = self.owner = self.read = self.write = None
+                self.ptr = self.owner = self.views = None
                 raise
             if isinstance(error, Exception):
                 raise ReleaseError("release", where_of(owner), error) from error
@@ -166,7 +166,7 @@ class Side:
                 self.release()
             except ReleaseError as refused:
                 problem = self._released_again(refused.__cause__ or refused)
-        self.ptr = self.owner = self.read = self.write = None
+        self.ptr = self.owner = self.views = None
         if owner is not None and begun:
             _warn(f"{self.byte_size} bytes on {where_of(owner)} may be lost: their allocation was interrupted", error)
         elif owner is not None and problem:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import DeclarationError, caffe
 from syncedmem.model.interface import MemcpyKind
 
-from ..allocators.pointers import writing
-from ..allocators.views import device_viewer
 from ..devices.host import cpu_allocator
 from .flight import Flight
 from .side import Side, finalise
 from .tables import READ_GPU
+from .views import counted_views, device_views, host_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from weakref import ref
 
+    import numpy as np
+
     from ..allocators.base import DeviceAllocator
-    from ..allocators.pointers import HostArray
+    from .views import Views
 
     Perform = Callable[["Sides", bool, Any], None]
 
 __all__ = ["ACTIONS", "EMPTY_ACTIONS", "Sides"]
 
-_NOTHING = np.frombuffer(b"", np.uint8)
 _NO_SIDE = Side(0, [])
 """The sides of a memory that has none yet."""
 
@@ -82,24 +80,21 @@ class Sides:
         where: DeviceAllocator = self.device or self.pageable
         return where
 
-    def show(self, side: Side, *, on_device: bool) -> None:
+    def show(self, side: Side, *, on_device: bool) -> Views:
         """Prepare views of a side that has memory."""
-        ptr = side.ptr
-        if on_device:
-            device, checked = self.device, self.watch is not None
-            side.read = device_viewer(device, device.read_only(ptr), checked=checked)
-            side.write = device_viewer(device, ptr, checked=checked)
-        else:
-            side.read, side.write = _frozen(ptr).view, writing(ptr, ptr.view)
+        checked = self.watch is not None
+        views = counted_views(side.owner, side.ptr) if checked else None
+        if views is None:
+            views = device_views(self.device, side.ptr, checked=checked) if on_device else host_views(side.ptr)
+        side.views = views
+        return views
 
     def view(self, accessor: int) -> Any:
         """A new view, for an accessor by its number."""
         on_device = accessor >= READ_GPU
-        side: Any = self.gpu if on_device else self.cpu
-        if side.write is None:
-            self.show(side, on_device=on_device)
-        make: Any = side.write if accessor & 1 else side.read
-        return make()
+        side = self.gpu if on_device else self.cpu
+        views = side.views or self.show(side, on_device=on_device)
+        return views.writer.make() if accessor & 1 else views.reader.make()
 
     def undo(self, had_cpu: int, had_gpu: int, flights: list[Flight], error: BaseException) -> None:
         """Give back what a call has allocated that ends with `error`; a block that leaks is reported.
@@ -151,12 +146,6 @@ class Sides:
     __del__ = finalise
 
 
-def _frozen(array: HostArray) -> HostArray:
-    """The same bytes, read-only for good: no view of it can be made writeable again."""
-    # Any: NumPy's stubs of this release do not declare that arrays have the buffer interface.
-    return np.frombuffer(memoryview(cast("Any", array)).toreadonly(), np.uint8) if array.size else _NOTHING
-
-
 # --- what each action does: with the sides, in GPU mode or not, and with the argument of the call
 
 
@@ -164,8 +153,6 @@ def _allocate_cpu(sides: Sides, pinned: bool, _: Any) -> None:
     sides.cpu.end()  # gives back what an interrupt kept an earlier call from giving back
     sides.cpu = side = Side(sides.size, sides.flights)
     side.allocate(sides.pinned if pinned else sides.pageable)
-    if sides.watch is not None:
-        sides.watch.begin(side)
 
 
 def _zero_cpu(sides: Sides, _pinned: bool, _: Any) -> None:

@@ -57,7 +57,7 @@ from .tables import (
     WRITE_CPU,
     WRITE_GPU,
 )
-from .watch import Watch, is_checked
+from .watch import ALWAYS, Watch, is_checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from ..allocators.pointers import HostArray
     from ..devices.registry import Resolved
     from .tables import Cell
+    from .watch import Checked
 
 __all__ = ["SyncedMemory", "memory_over"]
 
@@ -108,11 +109,12 @@ class SyncedMemory:
         makes a memory without a device.
     check_device : bool
         Refuse every call while another device is current, as Caffe's DEBUG build does (syncedmem.cpp:170-183).
-    checked : bool or None
+    checked : bool, "always" or None
         Tell of views that are kept too long: each call compares the bytes that must not have changed since the last
         one, and raises `StaleWriteError` if they have; a side that becomes stale is filled with 0xFF, which is NaN for
-        floats.  This costs one or two passes over the bytes a call.  None: what the environment variable
-        ``SYNCEDMEM_CHECKED`` says, 0 or 1; without it, True if the device is the simulated one.
+        floats.  Bytes are looked at only if somebody has a view of them, as far as this is known; with ``"always"``
+        at every call.  None: what the environment variable ``SYNCEDMEM_CHECKED`` says, 0, 1 or always; without it,
+        True if the device is the simulated one.
 
     Raises
     ------
@@ -154,20 +156,20 @@ class SyncedMemory:
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
         check_device: bool = False,
-        checked: bool | None = None,
+        checked: Checked | None = None,
     ) -> None:
         allocators = resolve_sides(host, pinned, device)
         size = check_byte_size(size, "size")
         self._prepare(size, allocators, as_flag(check_device, "check_device"), is_checked(checked, allocators[2]))
 
-    def _prepare(self, size: int, allocators: Resolved, check_device: bool, checked: bool) -> None:
+    def _prepare(self, size: int, allocators: Resolved, check_device: bool, checked: Checked) -> None:
         self._size = size
         self._sides = sides = Sides(size, *allocators)
         self._table = TABLES[sides.device is not None]
         self._actions = ACTIONS if size else EMPTY_ACTIONS
         self._check_device = check_device and sides.device is not None
         if checked:
-            sides.watch = Watch(sides)
+            sides.watch = Watch(sides, self, always=checked == ALWAYS)
         self._lock = fork_safe_lock()
         self._state = self._table.start
         self._closed = False
@@ -522,7 +524,7 @@ class SyncedMemory:
                 return work(*arguments)
             finally:
                 self._busy = False
-                if not (self._check_device or self._closed or self._sides.watch is not None):
+                if not (self._check_device or self._closed):
                     self._make_ready()
 
     def _watched(self, watch: Watch, call: str, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -535,7 +537,10 @@ class SyncedMemory:
         try:
             result = work(*arguments)
         except Exception:
-            watch.record(sides, HEADS[before], HEADS[self._state])
+            if before == self._state and HEADS[before] is SyncedHead.SYNCED:
+                watch.expect(known)  # no side was stale, and they need not be the same any more
+            else:
+                watch.record(sides, HEADS[before], HEADS[self._state])
             raise
         if self._closed:
             pass
@@ -550,17 +555,41 @@ class SyncedMemory:
 
     def _make_ready(self) -> None:
         """Make each accessor ready that has nothing left to do; before this call none is ready."""
-        read_cpu, write_cpu, read_gpu, write_gpu = self._table.idle[self._state]
         sides = self._sides
-        landed = not sides.flights
-        if read_cpu:
-            self._read_cpu = sides.cpu.read
-        if write_cpu and landed:
-            self._write_cpu = sides.cpu.write
-        if read_gpu and landed:
-            self._read_gpu = sides.gpu.read
-        if write_gpu and landed:
-            self._write_gpu = sides.gpu.write
+        if sides.watch is not None:
+            self._make_ready_to_read(sides.watch)
+            return
+        read_cpu, write_cpu, read_gpu, write_gpu = self._table.idle[self._state]
+        cpu, gpu, landed = sides.cpu.views, sides.gpu.views, not sides.flights
+        if read_cpu and cpu is not None:
+            self._read_cpu = cpu.reader.make
+        if write_cpu and landed and cpu is not None:
+            self._write_cpu = cpu.writer.make
+        if read_gpu and landed and gpu is not None:
+            self._read_gpu = gpu.reader.make
+        if write_gpu and landed and gpu is not None:
+            self._write_gpu = gpu.writer.make
+
+    def _make_ready_to_read(self, watch: Watch) -> None:
+        """As `_make_ready`, in a checked memory: only while nothing has to be compared.
+
+        An accessor to write is never ready, because the watch remembers the last line that asked for it.
+        """
+        sides = self._sides
+        if sides.flights or not watch.has_nothing_to_compare():
+            return
+        read_cpu, _, read_gpu, _ = self._table.idle[self._state]
+        cpu, gpu = sides.cpu.views, sides.gpu.views
+        if read_cpu and cpu is not None:
+            self._read_cpu = cpu.reader.make
+        if read_gpu and gpu is not None:
+            self._read_gpu = gpu.reader.make
+        if not watch.has_nothing_to_compare():  # another thread has just freed memory of which somebody has a view
+            self._withdraw()
+
+    def _withdraw(self) -> None:
+        """Have the accessors ask the watch again."""
+        self._read_cpu = self._read_gpu = None
 
     def _access(self, accessor: int) -> Any:
         """Perform an accessor that may have something to do, and make its view."""
@@ -785,7 +814,7 @@ class SyncedMemory:
         flights.clear()
 
 
-def memory_over(size: int, allocators: Resolved, checked: bool) -> SyncedMemory:
+def memory_over(size: int, allocators: Resolved, checked: Checked) -> SyncedMemory:
     """A new memory over allocators that are known to be usable, for blobs, which make two at once."""
     memory = SyncedMemory.__new__(SyncedMemory)
     anything: Any = memory

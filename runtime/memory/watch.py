@@ -4,6 +4,10 @@ Two rules are enough for most mistakes with kept views.  The bytes of a side cha
 after each call the watch knows what the other bytes are, and before the next one it compares.  And a side that becomes
 stale is filled with `POISON`, which is NaN for elements of a floating type: who reads it sees that.
 
+Both are done only where somebody has a view (`Views`): without a view to write nobody can change the bytes, and without
+any nobody sees them.  Whoever gets a view, gets it from a call, which looks again.  A view that was dropped may have
+written before, so it is forgotten only after a comparison.
+
 On the simulated device the watch makes no queued work happen, because that could hide a missing wait.  So it poisons
 nothing while work is queued, and nowhere compares what a push may still write.  An adopted buffer is
 somebody else's: it is compared, and never poisoned; neither is a block that another checked memory has adopted.
@@ -12,15 +16,17 @@ somebody else's: it is compared, and never poisoned; neither is a block that ano
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet, ref
 
 from syncedmem.model import InvalidArgumentError, StaleWriteError, SyncedHead, caffe
 from syncedmem.model.interface import DeviceType
 
+from ..allocators.base import lends_new_blocks
 from ..allocators.forking import fork_safe_lock
 from ..allocators.late_writes import (
     LateWrites,
@@ -28,7 +34,6 @@ from ..allocators.late_writes import (
     first_difference,
     poison_of,
     read_bytes,
-    references_to,
     root_of,
     tell_at_exit,
 )
@@ -37,7 +42,7 @@ from ..devices.host import CPUDeviceAllocator
 from .lines import line_of_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     from syncedmem.model.lines import Line
@@ -46,7 +51,7 @@ if TYPE_CHECKING:
     from .side import Side
     from .sides import Sides
 
-__all__ = ["ENVIRONMENT", "Watch", "is_checked"]
+__all__ = ["ALWAYS", "ENVIRONMENT", "Checked", "Watch", "is_checked"]
 
 Bytes = HostArray | None
 """The bytes of a side; None if nothing is known of them."""
@@ -54,28 +59,39 @@ Bytes = HostArray | None
 ENVIRONMENT = "SYNCEDMEM_CHECKED"
 """The environment variable that checks all memories that do not say ``checked=``, or none of them."""
 
+ALWAYS: Literal["always"] = "always"
+"""Compare at every call, whoever has views: for addresses that are used when no view is left, as those of ctypes."""
 
-def is_checked(checked: object, device: DeviceAllocator | None) -> bool:
+Checked = bool | Literal["always"]
+"""Whether a memory is checked, and whether at every call."""
+
+_IN_ENVIRONMENT: dict[str, Checked | None] = {"": None, "0": False, "1": True, ALWAYS: ALWAYS}
+
+
+def is_checked(checked: object, device: DeviceAllocator | None) -> Checked:
     """What the argument ``checked`` means.  None: what the environment says, or else whether the device is simulated.
 
     Raises
     ------
     InvalidArgumentError
-        If it is neither None nor a ``bool``, or the environment variable has another value than 0 and 1.
+        If it is neither None nor a ``bool`` nor `ALWAYS`, or the environment variable has another value than 0, 1 and
+        that.
     """
+    if isinstance(checked, str) and checked == ALWAYS:
+        return ALWAYS
     if checked is not None:
-        return as_flag(checked, "checked")
+        return as_flag(checked, "checked", f"True, False or {ALWAYS!r}")
     default = _by_environment()
     return getattr(device, "device_type", None) is DeviceType.SIMULATED if default is None else default
 
 
 @cache
-def _by_environment() -> bool | None:
+def _by_environment() -> Checked | None:
     """What the environment says; read once, because every memory asks."""
     value = os.environ.get(ENVIRONMENT, "")
-    if value not in ("", "0", "1"):
-        raise InvalidArgumentError(ENVIRONMENT, value, "0 or 1")
-    return value == "1" if value else None
+    if value not in _IN_ENVIRONMENT:
+        raise InvalidArgumentError(ENVIRONMENT, value, f"0, 1 or {ALWAYS}")
+    return _IN_ENVIRONMENT[value]
 
 
 _CALLS = caffe.EVERYTHING.calls
@@ -102,11 +118,12 @@ class _Seen:
         that right.
     """
 
-    __slots__ = ("ended", "expected", "name", "side", "taken")
+    __slots__ = ("_always", "ended", "expected", "name", "side", "taken")
 
-    def __init__(self, name: str, side: str) -> None:
+    def __init__(self, name: str, side: str, *, always: bool) -> None:
         self.name = name
         self.side = side
+        self._always = always
         self.expected: Bytes = None
         self.taken: Line | None = None
         self.ended: Line | None = None
@@ -114,6 +131,22 @@ class _Seen:
     def of(self, sides: Sides) -> Side:
         """The side of a memory of which this is known."""
         return sides.cpu if self.side == caffe.CPU else sides.gpu
+
+    def may_be_written(self, sides: Sides) -> bool:
+        """Whether anybody but the memory may be able to write to the side now."""
+        side = self.of(sides)
+        if side.ptr is None:
+            return False
+        if self._always or side.owner is None or sides.flights:
+            return True
+        if side.views is None:  # nobody has one, but some may be left of those who had the block before
+            return not lends_new_blocks(side.owner)
+        return side.views.writer.is_out
+
+    def is_shown(self, sides: Sides) -> bool:
+        """Whether somebody may have a view of the side to read."""
+        views = self.of(sides).views
+        return views is not None and views.reader.is_out
 
     def read(self, sides: Sides) -> Bytes:
         """Its bytes; None if a push may be in flight there, or they cannot be read."""
@@ -142,46 +175,60 @@ class _Seen:
 class Watch:
     """What is known of the bytes of a memory's two sides after its last call."""
 
-    __slots__ = ("_far", "_near", "_references")
+    __slots__ = ("_far", "_near")
 
-    def __init__(self, sides: Sides) -> None:
-        self._near, self._far = _Seen("host", caffe.CPU), _Seen("device", caffe.GPU)
-        self._references = 0
+    def __init__(self, sides: Sides, memory: object, *, always: bool) -> None:
+        self._near, self._far = (_Seen("host", caffe.CPU, always=always), _Seen("device", caffe.GPU, always=always))
         tell_at_exit(sides)
+        with _lock:
+            _watched.add(memory)
 
-    def begin(self, side: Side) -> None:
-        """Remember how many references there are to a new block of the host, of which nobody has a view yet."""
-        self._references = references_to(side.owner, side.ptr)
+    def has_nothing_to_compare(self) -> bool:
+        """Whether the next call has nothing to compare; another thread may change that at any time."""
+        return self._near.expected is None and self._far.expected is None and not _freed
 
     def compare(self, sides: Sides, call: str) -> StaleWriteError | None:
         """The error to raise if a side has other bytes than after the last call; it is told once."""
         error = None
         for seen in (self._near, self._far):
             expected = seen.expected
-            now = None if expected is None else seen.read(sides)
-            first = None if expected is None or now is None else first_difference(expected, now)
-            if first is None:
+            if expected is None:
                 continue
+            # Asked first: who has no view by now has written before the bytes are read.
+            held = seen.may_be_written(sides)
+            now = seen.read(sides)
+            if now is None:
+                continue
+            first = first_difference(expected, now)
             # Who adopts a buffer says that its bytes are fresh, also if it is the one that is adopted already.
-            if not (seen.of(sides).owner is None and _adopts(call, seen.side)):
+            if first is not None and not (seen.of(sides).owner is None and _adopts(call, seen.side)):
                 error = error or StaleWriteError(_as_written(call), seen.name, first, seen.taken, seen.ended)
-            seen.remember(sides)
+            if not held:
+                seen.expected = None
+            elif first is not None:
+                seen.remember(sides)
         return error or (_written_after_free(call) if _freed else None)
 
     def record(self, sides: Sides, before: SyncedHead, head: SyncedHead) -> None:
         """Remember what the bytes are after a call that has moved the head, or given a side other memory."""
         near, far = self._near, self._far
-        if before is not head:
-            line = line_of_caller()
-            for seen, fresh in ((near, SyncedHead.HEAD_AT_CPU), (far, SyncedHead.HEAD_AT_GPU)):
-                if before is fresh:
-                    seen.ended = line
+        if before is not head and before is SyncedHead.HEAD_AT_CPU:
+            near.ended = line_of_caller()
+        elif before is not head and before is SyncedHead.HEAD_AT_GPU:
+            far.ended = line_of_caller()
         if head is SyncedHead.SYNCED:
-            near.remember(sides)
-            far.expected = near.expected  # a copy has made both the same
+            near_held, far_held = near.may_be_written(sides), far.may_be_written(sides)
+            if near_held or far_held:
+                near.remember(sides)
+            far.expected = near.expected if far_held else None  # a copy has made both the same
+            near.expected = near.expected if near_held else None
         elif head is not SyncedHead.UNINITIALIZED:
             stale = near if head is SyncedHead.HEAD_AT_GPU else far
-            if before is head or not stale.spoil(sides):
+            held = stale.may_be_written(sides)
+            spoiled = before is not head and (held or stale.is_shown(sides)) and stale.spoil(sides)
+            if not held:
+                stale.expected = None
+            elif not spoiled:
                 stale.remember(sides)
 
     def forget(self) -> tuple[Bytes, Bytes]:
@@ -219,9 +266,8 @@ class Watch:
                 if _is_quiet(sides):
                     leave_late_writes(side, late)
             elif seen is self._near and isinstance(side.owner, CPUDeviceAllocator) and not sides.flights:
-                side.read = side.write = None  # these have views too, and are made again if the release is refused
-                if references_to(side.owner, side.ptr) > self._references:
-                    with suppress(MemoryError):  # a check that does not fit is left out
+                with suppress(MemoryError):  # a check that does not fit is left out
+                    if seen.may_be_written(sides):
                         _Freed(side, late)
 
     def warn(self, sides: Sides, why: str) -> None:
@@ -233,6 +279,9 @@ class Watch:
 
 
 _lock = fork_safe_lock()
+_watched: WeakSet[Any] = WeakSet()
+"""The checked memories.  Any: the module of `SyncedMemory` imports this one."""
+
 _adopters: WeakSet[Sides] = WeakSet()
 """The checked memories that have adopted a buffer, which may be the block of another one.  Several threads use it."""
 
@@ -245,16 +294,21 @@ class _Freed:
 
     def __init__(self, side: Side, late: LateWrites) -> None:
         root, ptr = root_of(side.ptr), side.ptr
-        self._side: ref[Side] = ref(
-            side
-        )  # if its release is interrupted, nothing here may keep it from being given back
+        # If its release is interrupted, nothing here may keep it from being given back.
+        self._side: ref[Side] = ref(side)
         self._late = late
         self._start: int = address_of(ptr) - address_of(root)
         self._then: HostArray = ptr[: late.byte_size].copy()
+        self._position: int | None = None  # the first byte that was written, once nobody can write any more
         # A view here would keep the memory, and so does none.
-        self._root: ref[HostArray] = ref(root, self._forget)
+        self._root: ref[HostArray] = ref(root)
+        anchor: Any = None if side.views is None else side.views.writer.anchor
+        self._held: ref[Any] = ref(root, self._forget) if anchor is None else ref(anchor, self._end)
         with _lock:
             _freed.append(self)
+            watched = list(_watched)
+        for memory in watched:
+            memory._withdraw()  # noqa: SLF001 -- from now on each call has something to compare
         tell_at_exit(self)
 
     # The globals are defaults, because at the exit of the interpreter they may be gone before the memory is.
@@ -263,16 +317,31 @@ class _Freed:
             if self in known:
                 known.remove(self)
 
+    # At the exit of the interpreter nothing works that compares.
+    def _end(self, _: object, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Look at the memory for the last time, because the last view goes now; what was written is told later."""
+        if not is_over():
+            self._position = self._written()
+            if self._position is None:
+                self._forget(None)
+
+    def _written(self) -> int | None:
+        """The first byte that was written since the memory was freed."""
+        root = self._root()
+        if root is None or self._is_back():
+            return None
+        return first_difference(self._then, root[self._start : self._start + self._late.byte_size])
+
+    def _is_back(self) -> bool:
+        """Whether the release was refused."""
+        side = self._side()
+        return side is not None and side.ptr is not None
+
     def error(self, call: str) -> StaleWriteError | None:
         """The error to raise if the memory was written; it is told once."""
-        root = self._root()
-        side, position = self._side(), None
-        if root is not None and (side is None or side.ptr is None):  # otherwise the release was refused
-            now: HostArray = root[self._start : self._start + self._late.byte_size]
-            position = first_difference(self._then, now)
-            if position is None:
-                return None
-        self._forget(root)
+        position = self._written() if self._position is None else self._position
+        if position is not None or self._held() is None or self._is_back():
+            self._forget(None)
         return None if position is None else self._late.error(call, position)
 
     def warn(self, why: str) -> None:

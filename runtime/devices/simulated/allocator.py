@@ -69,6 +69,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     """
 
     device_type = DeviceType.SIMULATED
+    lends_new_blocks = True
     description = "a second memory space inside this process"
 
     def __init__(self, ordinal: int = 0, *, capacity: int | None = None, seed: int | None = None) -> None:
@@ -256,6 +257,11 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def _references_to(self, ptr: SimulatedArray) -> int:
         return sys.getrefcount(cast("Any", ptr)._block)  # noqa: SLF001 -- of this device
 
+    def _anchored(
+        self, ptr: SimulatedArray, *, written: bool, dtype: Any = None, shape: tuple[int, ...] | None = None
+    ) -> tuple[SimulatedArray, object]:
+        return ptr.anchored(written=written, dtype=dtype, shape=shape)
+
     def poison(self, ptr: SimulatedArray) -> None:
         """As the base class.
 
@@ -319,6 +325,8 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
     pageable memory, and the allocator of pageable memory refuses to free its blocks.  Freed bytes keep their values for
     views that still show them.  A write into freed bytes is found nevertheless.
     """
+
+    lends_new_blocks = True
 
     def __init__(self, device: str) -> None:
         self._device = device

@@ -22,6 +22,7 @@ from syncedmem.model import (
     NotCopyableError,
 )
 
+from ...allocators.late_writes import anchored
 from ...allocators.pointers import as_integer, is_masked, no_room
 from .operators import NOT_BOTH, OPERATORS, Outcome, compute, number, number_as
 
@@ -287,6 +288,11 @@ class SimulatedArray(NDArrayOperatorsMixin):
     def viewer(self) -> Callable[[], Self]:
         """A function that does what `view` does without a type, and is quick to call."""
         return partial(type(self), self._space, self._block, self._layout)  # by position: names take longer
+
+    def anchored(self, **options: Any) -> tuple[Self, object]:
+        """Another array over this row of bytes, and an object to which only it, its views and work with them refer."""
+        layout = anchored(self._layout, **options)
+        return self._over(layout), layout
 
     def items(self) -> Items:
         """The items themselves, as host memory."""

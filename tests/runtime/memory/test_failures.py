@@ -92,10 +92,11 @@ def test_a_view_that_cannot_be_made_while_no_accessor_is_ready_is_a_device_error
     memory: Any = SyncedMemory(SIZE, device=device, check_device=True)
     memory.gpu_data()
     side = memory._sides.gpu
-    read, side.read = side.read, failing(OSError, "no view")
+    reader: Any = side.views.reader
+    make, reader.make = reader.make, failing(OSError, "no view")
     with pytest.raises(DeviceError, match="no view"):
         memory.gpu_data()
-    side.read = read
+    reader.make = make
 
     assert SIZE == len(memory.gpu_data())
 

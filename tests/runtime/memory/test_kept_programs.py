@@ -16,7 +16,7 @@ from kept import PROGRAMS
 from subjects import SIZE, devices
 
 from syncedmem.model import StaleWriteError, SyncedMemoryError
-from syncedmem.model.interface import MemcpyKind
+from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.runtime import (
     Buffer,
     CPUDeviceAllocator,
@@ -216,6 +216,19 @@ def test_a_call_looks_at_each_side_once_and_a_move_at_one_side_once_more(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What docs/concepts.md says of the costs: reads and fills of a whole side, for each call of a round."""
+    assert [(1, 0), (2, 0), (2, 1), (2, 0), (2, 1)] == _passes(place, monkeypatch, "always")
+
+
+def test_a_call_looks_at_no_side_of_which_nobody_has_a_view(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which sides can have views that nobody knows of, docs/concepts.md says."""
+    device_only, both = [(1, 0), (1, 0), (1, 0), (1, 0), (1, 1)], [(1, 0), (2, 0), (2, 1), (2, 0), (2, 1)]
+    expected = {DeviceType.SIMULATED: [(0, 0)] * 5, DeviceType.OPENCL: device_only, DeviceType.CUDA: both}
+
+    assert expected[place.device_type] == _passes(place, monkeypatch, True)
+
+
+def _passes(place: Any, monkeypatch: pytest.MonkeyPatch, checked: Any) -> list[tuple[int, int]]:
+    """How often each call of a round reads a whole side, and fills one, if no view is kept."""
     passes: list[str] = []
 
     def counted(name: str) -> None:
@@ -229,15 +242,14 @@ def test_a_call_looks_at_each_side_once_and_a_move_at_one_side_once_more(
 
     for name in ("read_bytes", "fill_with_poison"):
         counted(name)
-    memory = SyncedMemory(SIZE, device=place, checked=True)
+    memory = SyncedMemory(SIZE, device=place, checked=checked)
     memory.mutable_cpu_data()
     found: list[tuple[int, int]] = []
     for call in (memory.gpu_data, memory.gpu_data, memory.mutable_gpu_data, memory.cpu_data, memory.mutable_cpu_data):
         passes.clear()
         call()
         found.append((passes.count("read_bytes"), passes.count("fill_with_poison")))
-
-    assert [(1, 0), (2, 0), (2, 1), (2, 0), (2, 1)] == found
+    return found
 
 
 def test_a_line_names_the_caller_of_a_function_that_wraps_the_call(place: Any) -> None:

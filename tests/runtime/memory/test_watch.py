@@ -383,7 +383,7 @@ def test_only_memories_on_the_simulated_device_are_checked_unless_they_say_so(pl
     assert by_default is Blob((2,), device=place).data_memory.checked
     for make in (partial(SyncedMemory, SIZE), partial(Blob, (2,))):
         wrong: Any = "yes"
-        with pytest.raises(InvalidArgumentError, match="checked must be True or False, got 'yes'"):
+        with pytest.raises(InvalidArgumentError, match="checked must be True, False or 'always', got 'yes'"):
             make(device=place, checked=wrong)
 
 
@@ -396,7 +396,7 @@ def test_a_wrong_value_in_the_environment_is_refused() -> None:
     status, printed = _run("SyncedMemory(4)", "perhaps")
 
     assert 1 == status
-    assert "SYNCEDMEM_CHECKED must be 0 or 1, got 'perhaps'" in printed
+    assert "SYNCEDMEM_CHECKED must be 0, 1 or always, got 'perhaps'" in printed
 
 
 def test_what_is_written_before_the_exit_is_a_warning() -> None:
