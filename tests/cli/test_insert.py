@@ -137,9 +137,12 @@ def test_a_module_of_tla_has_its_configuration_beside_it(tmp_path: Path) -> None
     assert configuration == config.read_bytes()
 
 
-def test_a_format_that_is_gone_is_refused_in_a_mark(readme: Path) -> None:
-    readme.write_text(f"{MARK.replace('mermaid', 'rst')}\n{END}\n", encoding="utf-8")
-    assert "--format rst is gone: use --format markdown" in str(diagram("--insert", "README.md").exception)
+def test_an_unknown_format_is_refused_in_a_mark(readme: Path) -> None:
+    page = f"{MARK.replace('mermaid', 'rst')}\n{END}\n"
+    readme.write_text(page, encoding="utf-8")
+
+    assert "README.md, line 1: unknown format 'rst'" in str(diagram("--insert", "README.md").exception)
+    assert readme.read_text(encoding="utf-8") == page
 
 
 def test_a_check_does_not_advise_what_is_refused(readme: Path) -> None:
