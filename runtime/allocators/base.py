@@ -164,16 +164,6 @@ class DeviceAllocator(Allocator, ABC):
         del ptr
         return 0
 
-    def _anchored(
-        self, ptr: Pointer, *, written: bool, dtype: np.dtype[Any] | None = None, shape: tuple[int, ...] | None = None
-    ) -> tuple[Pointer, object]:
-        """An array over a block, to read or to write, and an object to which nothing refers but it and its views.
-
-        What is made of these counts as a view.  With `dtype` and `shape` it has the first bytes as such elements.
-        Asked only if `lends_new_blocks`.
-        """
-        raise NotImplementedError
-
     def _is_live(self, ptr: Pointer) -> bool | None:
         """Whether an array is a block that was allocated here and is not released; None: nobody knows.
 
@@ -210,6 +200,9 @@ def lends_new_blocks(allocator: object) -> bool:
     """Whether nobody can have an array over a block that was allocated just now, and the allocator can count views.
 
     Its own class has to say so.  One that is derived from ours may keep blocks, of which somebody has views still.
+    An allocator that says so has ``_anchored(ptr, *, written, dtype=None, shape=None)``.  It returns an array over a
+    block, to read or to write, and an object to which nothing refers but that array and its views.  What is made of
+    these counts as a view.  With `dtype` and `shape` the array has the first bytes as such elements.
     """
     return bool(vars(type(allocator)).get("lends_new_blocks"))
 
