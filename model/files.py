@@ -123,7 +123,8 @@ def _put(target: Path, old: os.stat_result | None, write: Callable[[IO[bytes]], 
     try:
         # Not a file of `tempfile`: those are private, and nobody can ask which permissions a new file should have.
         with open(part, "xb", opener=partial(os.open, mode=mode)) as file:
-            _lock(file, wait=True)
+            with suppress(OSError):  # some file systems have no locks
+                fcntl.flock(file, fcntl.LOCK_EX)
             if not os.fstat(file.fileno()).st_nlink:
                 return False
             if old is not None:
@@ -160,16 +161,8 @@ def _make_alike(file: IO[bytes], old: os.stat_result) -> None:
     os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
 
 
-def _lock(file: IO[bytes], *, wait: bool) -> bool:
-    """Lock a new file as long as it is open; False if somebody else has it, or there are no locks here."""
-    with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
-
-
 def _sweep(folder: Path) -> None:
-    """Remove new files that killed processes left in a folder: nobody has them locked, or has written for a day."""
+    """Remove new files that killed processes left in a folder."""
     with suppress(OSError):
         for name in filter(_PARTS.fullmatch, os.listdir(folder)):  # noqa: PTH208 -- half the time, and a folder may be full
             with suppress(OSError):
@@ -177,11 +170,19 @@ def _sweep(folder: Path) -> None:
 
 
 def _remove_left_over(part: Path) -> None:
+    """Remove a new file that nobody has locked; where there are no locks, one to which nobody has written for a day."""
     status = part.lstat()
-    if stat.S_ISREG(status.st_mode):
-        with part.open("rb") as file:
-            if _lock(file, wait=False) or time.time() - status.st_mtime > _DAY:  # also where there are no locks
-                part.unlink()
+    if not stat.S_ISREG(status.st_mode):
+        return
+    with part.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        except OSError:
+            if time.time() - status.st_mtime <= _DAY:
+                return
+        part.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -300,30 +300,26 @@ def test_who_only_reads_freed_memory_costs_others_nothing(looks: list[str]) -> N
 # --- where nobody knows who has a view
 
 
-class Keeping(CPUDeviceAllocator):
+class Keeps:
     """Keeps a released block for the next request, and has views of it counted as an allocator that keeps none."""
 
     kept: Any = None
 
     def allocate(self, byte_size: int) -> Any:
         block, self.kept = self.kept, None
-        return super().allocate(byte_size) if block is None else block
+        below: Any = super()
+        return below.allocate(byte_size) if block is None else block
 
     def release(self, ptr: Any) -> None:
         self.kept = ptr
 
 
-class KeepingOnDevice(SimulatedDeviceAllocator):
-    """The same on the simulated device."""
+class Keeping(Keeps, CPUDeviceAllocator):
+    """On the host."""
 
-    kept: Any = None
 
-    def allocate(self, byte_size: int) -> Any:
-        block, self.kept = self.kept, None
-        return super().allocate(byte_size) if block is None else block
-
-    def release(self, ptr: Any) -> None:
-        self.kept = ptr
+class KeepingOnDevice(Keeps, SimulatedDeviceAllocator):
+    """On the simulated device."""
 
 
 @pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
